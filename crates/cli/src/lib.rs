@@ -1,0 +1,1 @@
+//! The programs mkdwarfs, dwarfs, dwarfsck, dwarfsextract and durin

@@ -1,0 +1,1 @@
+//! Compression algorithms of DwarFS sections

@@ -1,0 +1,1 @@
+//! Unpacking DwarFS images

@@ -1,0 +1,14 @@
+//! The DwarFS on-disk format: bytes to typed structures and back.
+//!
+//! This crate does no I/O, starts no thread and asks no clock.
+//! Everything it parses is untrusted: each bad input is an [`Error`] of kind [`ErrorKind::Corrupt`],
+//! [`ErrorKind::Unsupported`] or [`ErrorKind::Limit`], never a panic.
+#![forbid(unsafe_code)]
+#![warn(clippy::indexing_slicing)]
+
+pub mod error;
+pub mod ids;
+pub mod section;
+
+pub use error::{Error, ErrorKind, Location, Result};
+pub use ids::{BlockIndex, InodeNum, SectionNum};

@@ -1,0 +1,1 @@
+//! FUSE driver for DwarFS images

@@ -1,0 +1,1 @@
+//! The glob syntax of filters and patterns

@@ -1,0 +1,1 @@
+//! Positioned reads from files, mappings and memory

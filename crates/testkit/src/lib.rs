@@ -1,0 +1,1 @@
+//! Test support: tree models, image builders, mount fixture, tree comparison

@@ -1,0 +1,1 @@
+//! Building DwarFS images
