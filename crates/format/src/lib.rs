@@ -9,6 +9,7 @@
 pub mod error;
 pub mod ids;
 pub mod section;
+pub mod thrift;
 
 pub use error::{Error, ErrorKind, Location, Result};
 pub use ids::{BlockIndex, InodeNum, SectionNum};
