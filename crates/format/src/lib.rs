@@ -8,6 +8,7 @@
 
 pub mod error;
 pub mod ids;
+pub mod metadata;
 pub mod section;
 pub mod thrift;
 
