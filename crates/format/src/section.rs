@@ -1,4 +1,34 @@
 //! Section headers: what is in a section, how it is compressed, and its checksums.
+//!
+//! Comes in: the first bytes of a section. Goes out: a [`SectionHeader`], or the 64 bytes of one.
+//! Where sections are and whether they lie inside the file is the reader's business.
+//! Source: docs/format.md, "Container".
+
+use std::fmt;
+
+use sha2::{Digest as _, Sha512_256};
+use xxhash_rust::xxh3::Xxh3Default;
+
+use crate::cursor::Cursor;
+use crate::{Error, Result};
+
+/// What every image and every v2 section starts with.
+pub const MAGIC: [u8; 6] = *b"DWARFS";
+
+/// Bytes of a section header from format 2.2 on.
+pub const V2_HEADER_LEN: usize = 64;
+
+/// Bytes of a section header of formats 2.0 and 2.1.
+pub const V1_HEADER_LEN: usize = 8;
+
+/// Bytes before the first section in formats 2.0 and 2.1: magic and version.
+pub const FILE_HEADER_V1_LEN: usize = 8;
+
+/// Where the bytes begin that the XXH3 covers, counted from the start of the header.
+const XXH3_START: usize = 0x30;
+
+/// Where the bytes begin that the SHA-512/256 covers: it includes the XXH3.
+const SHA2_START: usize = 0x28;
 
 macro_rules! coded_enum {
     ($(#[$doc:meta])* $name:ident { $($(#[$vdoc:meta])* $variant:ident = $code:literal, $text:literal;)* }) => {
@@ -76,5 +106,344 @@ coded_enum! {
         Flac = 6, "FLAC";
         /// A size, the pixel layout and a Rice bit stream.
         Ricepp = 7, "RICEPP";
+    }
+}
+
+/// The version of an image.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Version {
+    /// Always 2.
+    pub major: u8,
+    /// 0 to [`Self::MINOR_MAX`].
+    pub minor: u8,
+}
+
+impl Version {
+    /// The version that we write.
+    pub const CURRENT: Self = Self { major: 2, minor: 5 };
+
+    /// The newest minor version that can be read.
+    pub const MINOR_MAX: u8 = 6;
+
+    /// Checks the magic and the version that begin an image and, from 2.2 on, every section.
+    ///
+    /// # Errors
+    /// `Corrupt` if the magic is wrong, `Unsupported` if the version is not 2.0 to 2.6.
+    pub fn parse(bytes: &[u8; 8]) -> Result<Self> {
+        let mut cursor = Cursor::new(bytes);
+        let magic: [u8; 6] = cursor.array()?;
+        if magic != MAGIC {
+            return Err(Error::corrupt(format!(
+                "magic mismatch: expected \"DWARFS\", found \"{}\"",
+                magic.escape_ascii()
+            )));
+        }
+        let version = Self {
+            major: cursor.u8()?,
+            minor: cursor.u8()?,
+        };
+        if version.major != Self::CURRENT.major || version.minor > Self::MINOR_MAX {
+            return Err(Error::unsupported(format!(
+                "format version {version}: this release reads 2.0 to 2.{}",
+                Self::MINOR_MAX
+            )));
+        }
+        Ok(version)
+    }
+
+    /// Returns whether sections have the 8-byte headers without checksums (formats 2.0 and 2.1).
+    #[must_use]
+    pub fn has_v1_sections(self) -> bool {
+        self.minor < 2
+    }
+}
+
+impl fmt::Display for Version {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.major, self.minor)
+    }
+}
+
+/// Both checksums of a v2 section.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Checksums {
+    /// SHA-512/256 over everything from the XXH3 field to the end of the payload.
+    pub sha2_512_256: [u8; 32],
+    /// XXH3-64 over everything from the section number to the end of the payload.
+    pub xxh3_64: u64,
+}
+
+/// What the header of a section says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SectionHeader {
+    /// The version in the header; that of the file for v1 headers.
+    pub version: Version,
+    /// The stored section number; v1 headers have none.
+    pub number: Option<u32>,
+    /// What the payload is.
+    pub section_type: SectionType,
+    /// How the payload is compressed.
+    pub compression: CompressionType,
+    /// Bytes of the payload after compression, as stored: not yet compared with the size of the file.
+    pub payload_len: u64,
+    /// The stored checksums; v1 headers have none.
+    pub checksums: Option<Checksums>,
+}
+
+impl SectionHeader {
+    /// Parses a header of formats 2.0 and 2.1.
+    ///
+    /// # Errors
+    /// `Corrupt` if the section type or the compression is not one that these formats know: nothing else
+    /// in a v1 header tells a header from arbitrary bytes.
+    pub fn parse_v1(bytes: &[u8; V1_HEADER_LEN], version: Version) -> Result<Self> {
+        let mut cursor = Cursor::new(bytes);
+        let section_type = SectionType::from(cursor.u16()?);
+        let compression = CompressionType::from(u16::from(cursor.u8()?));
+        // Written as 0 and without meaning.
+        cursor.u8()?;
+        let payload_len = u64::from(cursor.u32()?);
+        if let SectionType::Unknown(code) = section_type {
+            return Err(Error::corrupt(format!("unknown section type {code}")));
+        }
+        if let CompressionType::Unknown(code) = compression {
+            return Err(Error::corrupt(format!("unknown compression type {code}")));
+        }
+        Ok(Self {
+            version,
+            number: None,
+            section_type,
+            compression,
+            payload_len,
+            checksums: None,
+        })
+    }
+
+    /// Parses a header of format 2.2 and later. Unknown types are kept: a reader skips such sections.
+    ///
+    /// # Errors
+    /// As [`Version::parse`].
+    pub fn parse_v2(bytes: &[u8; V2_HEADER_LEN]) -> Result<Self> {
+        let mut cursor = Cursor::new(bytes);
+        let version = Version::parse(&cursor.array()?)?;
+        let checksums = Checksums {
+            sha2_512_256: cursor.array()?,
+            xxh3_64: cursor.u64()?,
+        };
+        Ok(Self {
+            version,
+            number: Some(cursor.u32()?),
+            section_type: SectionType::from(cursor.u16()?),
+            compression: CompressionType::from(cursor.u16()?),
+            payload_len: cursor.u64()?,
+            checksums: Some(checksums),
+        })
+    }
+
+    /// Returns the bytes from the start of this header to the payload.
+    #[must_use]
+    pub fn header_len(&self) -> u64 {
+        let len = match self.checksums {
+            Some(_) => V2_HEADER_LEN,
+            None => V1_HEADER_LEN,
+        };
+        len as u64
+    }
+}
+
+/// Builds the header of a section in the current version, with both checksums.
+#[must_use]
+pub fn encode_header(
+    number: u32,
+    section_type: SectionType,
+    compression: CompressionType,
+    payload: &[u8],
+) -> [u8; V2_HEADER_LEN] {
+    let mut tail = Vec::with_capacity(V2_HEADER_LEN - XXH3_START);
+    tail.extend_from_slice(&number.to_le_bytes());
+    tail.extend_from_slice(&u16::from(section_type).to_le_bytes());
+    tail.extend_from_slice(&u16::from(compression).to_le_bytes());
+    tail.extend_from_slice(&(payload.len() as u64).to_le_bytes());
+
+    let mut xxh3 = Xxh3Default::new();
+    xxh3.update(&tail);
+    xxh3.update(payload);
+    let xxh3 = xxh3.digest().to_le_bytes();
+
+    let mut sha2 = Sha512_256::new();
+    sha2.update(xxh3);
+    sha2.update(&tail);
+    sha2.update(payload);
+    let sha2 = sha2.finalize();
+
+    let version = [Version::CURRENT.major, Version::CURRENT.minor];
+    let parts: [&[u8]; 5] = [&MAGIC, &version, &sha2, &xxh3, &tail];
+    let mut header = [0; V2_HEADER_LEN];
+    for (to, from) in header.iter_mut().zip(parts.into_iter().flatten()) {
+        *to = *from;
+    }
+    header
+}
+
+/// Checks one checksum of one v2 section, a piece of the payload at a time.
+pub struct SectionVerifier {
+    expected: Expected,
+}
+
+enum Expected {
+    Xxh3(u64, Box<Xxh3Default>),
+    Sha2([u8; 32], Box<Sha512_256>),
+}
+
+impl SectionVerifier {
+    /// Begins a check of the XXH3-64: fast, finds every accident.
+    #[must_use]
+    pub fn xxh3(header: &[u8; V2_HEADER_LEN]) -> Self {
+        let mut hasher = Box::new(Xxh3Default::new());
+        hasher.update(header.get(XXH3_START..).unwrap_or(&[]));
+        Self {
+            expected: Expected::Xxh3(stored_checksums(header).xxh3_64, hasher),
+        }
+    }
+
+    /// Begins a check of the SHA-512/256: slow, finds forgeries of the payload too.
+    #[must_use]
+    pub fn sha2(header: &[u8; V2_HEADER_LEN]) -> Self {
+        let mut hasher = Box::new(Sha512_256::new());
+        hasher.update(header.get(SHA2_START..).unwrap_or(&[]));
+        Self {
+            expected: Expected::Sha2(stored_checksums(header).sha2_512_256, hasher),
+        }
+    }
+
+    /// Adds the next piece of the payload.
+    pub fn update(&mut self, payload: &[u8]) {
+        match &mut self.expected {
+            Expected::Xxh3(_, hasher) => hasher.update(payload),
+            Expected::Sha2(_, hasher) => hasher.update(payload),
+        }
+    }
+
+    /// Compares, once the whole payload was seen.
+    ///
+    /// # Errors
+    /// `Corrupt` if the stored checksum is another one.
+    pub fn finish(self) -> Result<()> {
+        let (name, expected, found) = match self.expected {
+            Expected::Xxh3(expected, hasher) => (
+                "xxh3",
+                format!("{expected:016x}"),
+                format!("{:016x}", hasher.digest()),
+            ),
+            Expected::Sha2(expected, hasher) => (
+                "sha2-512/256",
+                crate::digest::hex(&expected),
+                crate::digest::hex(&hasher.finalize()),
+            ),
+        };
+        if expected == found {
+            return Ok(());
+        }
+        Err(Error::corrupt(format!(
+            "{name} mismatch: expected {expected}, found {found}"
+        )))
+    }
+}
+
+fn stored_checksums(header: &[u8; V2_HEADER_LEN]) -> Checksums {
+    let mut cursor = Cursor::new(header);
+    // A header is longer than what is read here, so that the defaults are never taken.
+    cursor.bytes(8).unwrap_or_default();
+    Checksums {
+        sha2_512_256: cursor.array().unwrap_or_default(),
+        xxh3_64: cursor.u64().unwrap_or_default(),
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn headers_come_back_and_verify() {
+        let payload = b"some payload";
+        let bytes = encode_header(
+            7,
+            SectionType::History,
+            CompressionType::Zstd,
+            payload.as_slice(),
+        );
+        let header = SectionHeader::parse_v2(&bytes).unwrap();
+        assert_eq!(header.version, Version::CURRENT);
+        assert_eq!(header.number, Some(7));
+        assert_eq!(header.section_type, SectionType::History);
+        assert_eq!(header.compression, CompressionType::Zstd);
+        assert_eq!(header.payload_len, payload.len() as u64);
+        assert_eq!(header.header_len(), 64);
+        for verifier in [SectionVerifier::xxh3(&bytes), SectionVerifier::sha2(&bytes)] {
+            let mut verifier = verifier;
+            verifier.update(&payload[..5]);
+            verifier.update(&payload[5..]);
+            verifier.finish().unwrap();
+        }
+    }
+
+    #[test]
+    fn every_flipped_bit_that_a_checksum_covers_is_found() {
+        let payload = [9; 20];
+        let good = encode_header(0, SectionType::Block, CompressionType::None, &payload);
+        for at in 8..V2_HEADER_LEN + payload.len() {
+            let (mut header, mut payload) = (good, payload);
+            match at.checked_sub(V2_HEADER_LEN) {
+                Some(at) => payload[at] ^= 4,
+                None => header[at] ^= 4,
+            }
+            let mut sha2 = SectionVerifier::sha2(&header);
+            sha2.update(&payload);
+            let message = sha2.finish().unwrap_err().to_string();
+            assert!(message.starts_with("sha2-512/256 mismatch: expected"));
+            let mut xxh3 = SectionVerifier::xxh3(&header);
+            xxh3.update(&payload);
+            // The SHA-512/256 itself is the one thing that the XXH3 does not cover.
+            assert_eq!(xxh3.finish().is_err(), at >= SHA2_START, "byte {at}");
+        }
+    }
+
+    #[test]
+    fn versions_outside_2_0_to_2_6_are_refused() {
+        let check = |bytes: &[u8; 8], expect: &str| {
+            let got = match Version::parse(bytes) {
+                Ok(version) => version.to_string(),
+                Err(error) => error.to_string(),
+            };
+            assert_eq!(got, expect);
+        };
+        check(b"DWARFS\x02\x00", "2.0");
+        check(b"DWARFS\x02\x06", "2.6");
+        check(
+            b"DWARFS\x02\x07",
+            "format version 2.7: this release reads 2.0 to 2.6",
+        );
+        check(
+            b"DWARFS\x03\x00",
+            "format version 3.0: this release reads 2.0 to 2.6",
+        );
+        check(
+            b"DWARF\xff\x02\x05",
+            "magic mismatch: expected \"DWARFS\", found \"DWARF\\xff\"",
+        );
+    }
+
+    #[test]
+    fn v1_headers_know_no_other_types() {
+        let version = Version { major: 2, minor: 0 };
+        let parse = |bytes| SectionHeader::parse_v1(&bytes, version);
+        let header = parse([7, 0, 1, 0x55, 4, 3, 0, 0]).unwrap();
+        assert_eq!(header.section_type, SectionType::MetadataV2Schema);
+        assert_eq!(header.compression, CompressionType::Lzma);
+        assert_eq!((header.payload_len, header.header_len()), (0x304, 8));
+        assert!(parse([1, 0, 0, 0, 1, 0, 0, 0]).is_err());
+        assert!(parse([0, 0, 8, 0, 1, 0, 0, 0]).is_err());
     }
 }
