@@ -26,7 +26,10 @@ impl IndexEntry {
     /// Takes one entry apart.
     #[must_use]
     pub fn from_bits(bits: u64) -> Self {
-        #[expect(clippy::cast_possible_truncation, reason = "48 of 64 bits are shifted out")]
+        #[expect(
+            clippy::cast_possible_truncation,
+            reason = "48 of 64 bits are shifted out"
+        )]
         let code = (bits >> 48) as u16;
         Self {
             section_type: SectionType::from(code),
@@ -84,14 +87,18 @@ pub fn parse(payload: &[u8]) -> Result<Vec<IndexEntry>> {
     Ok(entries)
 }
 
-/// Builds the payload; `None` if an offset does not fit into 48 bits: such an image goes without an index.
+/// Builds the payload.
+///
+/// # Panics
+/// If an offset is above [`INDEX_OFFSET_MAX`]: an image of 256 TiB and more goes without an index.
 #[must_use]
-pub fn encode(entries: &[IndexEntry]) -> Option<Vec<u8>> {
+pub fn encode(entries: &[IndexEntry]) -> Vec<u8> {
     let mut payload = Vec::with_capacity(entries.len() * ENTRY_LEN);
     for entry in entries {
-        payload.extend_from_slice(&entry.to_bits()?.to_le_bytes());
+        let bits = entry.to_bits().expect("offsets of an index have 48 bits");
+        payload.extend_from_slice(&bits.to_le_bytes());
     }
-    Some(payload)
+    payload
 }
 
 #[cfg(test)]
@@ -108,7 +115,10 @@ mod tests {
     #[test]
     fn a_real_index_comes_back() {
         let entries = parse(&DATADATA).unwrap();
-        let seen: Vec<_> = entries.iter().map(|e| (e.section_type.name(), e.offset)).collect();
+        let seen: Vec<_> = entries
+            .iter()
+            .map(|e| (e.section_type.name(), e.offset))
+            .collect();
         assert_eq!(
             seen,
             [
@@ -119,7 +129,7 @@ mod tests {
                 ("SECTION_INDEX", 6295)
             ]
         );
-        assert_eq!(encode(&entries).unwrap(), DATADATA);
+        assert_eq!(encode(&entries), DATADATA);
     }
 
     #[test]
@@ -139,6 +149,6 @@ mod tests {
             section_type: SectionType::Block,
             offset: 1 << 48,
         };
-        assert_eq!(encode(&[entry]), None);
+        assert_eq!(entry.to_bits(), None);
     }
 }

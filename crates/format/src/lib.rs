@@ -6,8 +6,15 @@
 #![forbid(unsafe_code)]
 #![warn(clippy::indexing_slicing)]
 
+pub mod cursor;
+pub mod digest;
 pub mod error;
+pub mod frozen;
+pub mod history;
 pub mod ids;
+pub mod index;
+pub mod limits;
+pub mod locate;
 pub mod metadata;
 pub mod section;
 pub mod thrift;

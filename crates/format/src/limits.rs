@@ -40,9 +40,6 @@ pub const TEXT_LIST_COUNT_MAX: u64 = 1 << 16;
 /// Most items of any list; items of zero bits cost nothing in the section, so its length bounds nothing.
 pub const LIST_COUNT_MAX: u64 = 1 << 32;
 
-/// Deepest nesting of values in Thrift Compact data; the deepest real structure (schema) has 3 levels.
-pub const THRIFT_DEPTH_MAX: u32 = 16;
-
 /// Most layouts of a schema: their numbers are non-negative 16-bit integers.
 pub const SCHEMA_LAYOUT_COUNT_MAX: usize = 1 << 15;
 

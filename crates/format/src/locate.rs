@@ -138,7 +138,12 @@ mod tests {
     #[test]
     fn two_v2_headers_make_an_image() {
         let header = |number| {
-            encode_header(number, SectionType::Block, CompressionType::None, &[1, 2, 3])
+            encode_header(
+                number,
+                SectionType::Block,
+                CompressionType::None,
+                &[1, 2, 3],
+            )
         };
         let found = candidate(&header(0)).unwrap();
         assert_eq!((found.second_offset(), found.second_len()), (67, 64));

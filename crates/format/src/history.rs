@@ -1,0 +1,274 @@
+//! The history of an image: who built it, when, with what and how.
+//!
+//! Purely informational; several sections of type `HISTORY` are read one after the other.
+//! Source: docs/format.md, "History section".
+
+use std::collections::BTreeSet;
+
+use crate::Result;
+use crate::limits::HISTORY_BYTES_MAX;
+use crate::thrift::{Reader, Type, Writer};
+
+/// All entries of one section, oldest first.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct History {
+    /// One for the build and one for each rewrite.
+    pub entries: Vec<HistoryEntry>,
+}
+
+/// One build or rewrite.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct HistoryEntry {
+    /// The release that did it.
+    pub version: DwarfsVersion,
+    /// Operating system and processor.
+    pub system_id: String,
+    /// The compiler of that release.
+    pub compiler_id: String,
+    /// The command line.
+    pub arguments: Option<Vec<String>>,
+    /// Seconds since 1970.
+    pub timestamp: Option<u64>,
+    /// Libraries and their versions.
+    pub library_versions: Option<BTreeSet<String>>,
+}
+
+/// The version of a release.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DwarfsVersion {
+    /// First number.
+    pub major: u16,
+    /// Second number.
+    pub minor: u16,
+    /// Third number.
+    pub patch: u16,
+    /// Whether it is a release and not a state between two.
+    pub is_release: bool,
+    /// The revision it was built from.
+    pub git_rev: Option<String>,
+    /// The branch it was built from.
+    pub git_branch: Option<String>,
+    /// The nearest release, and how far from it.
+    pub git_desc: Option<String>,
+}
+
+/// Parses the payload of a section of type `HISTORY`, after decompression.
+///
+/// Texts that are not UTF-8 have the offending bytes replaced: they are for people to read.
+///
+/// # Errors
+/// `Corrupt` if the bytes are not a Compact struct, `Limit` above [`HISTORY_BYTES_MAX`].
+pub fn parse(payload: &[u8]) -> Result<History> {
+    if payload.len() as u64 > HISTORY_BYTES_MAX {
+        return Err(crate::Error::limit(format!(
+            "history of {} bytes is longer than HISTORY_BYTES_MAX = {HISTORY_BYTES_MAX}",
+            payload.len()
+        )));
+    }
+    let mut reader = Reader::new(payload);
+    read_history(&mut reader).map_err(|error| error.context("history"))
+}
+
+impl History {
+    /// Builds the payload, before compression. Timestamps are stored modulo 2^64.
+    #[must_use]
+    pub fn encode(&self) -> Vec<u8> {
+        let mut writer = Writer::new();
+        let mut last_id = 0;
+        writer.list_field(&mut last_id, 1, Type::Struct, self.entries.len());
+        for entry in &self.entries {
+            write_entry(&mut writer, entry);
+        }
+        writer.stop();
+        writer.into_bytes()
+    }
+}
+
+fn read_history(reader: &mut Reader<'_>) -> Result<History> {
+    let mut history = History::default();
+    let mut last_id = 0;
+    while let Some(field) = reader.next_field(&mut last_id)? {
+        match field {
+            (1, Type::List) => {
+                let (element, count) = reader.list_header()?;
+                for _ in 0..count {
+                    if element == Type::Struct {
+                        history.entries.push(read_entry(reader)?);
+                    } else {
+                        reader.skip_element(element)?;
+                    }
+                }
+            }
+            (_, other) => reader.skip(other)?,
+        }
+    }
+    Ok(history)
+}
+
+fn read_entry(reader: &mut Reader<'_>) -> Result<HistoryEntry> {
+    let mut entry = HistoryEntry::default();
+    let mut last_id = 0;
+    while let Some(field) = reader.next_field(&mut last_id)? {
+        match field {
+            (1, Type::Struct) => entry.version = read_version(reader)?,
+            (2, Type::Binary) => entry.system_id = read_text(reader)?,
+            (3, Type::Binary) => entry.compiler_id = read_text(reader)?,
+            (4, Type::List) => entry.arguments = Some(read_texts(reader)?),
+            (5, Type::I64) => entry.timestamp = Some(reader.read_i64()?.cast_unsigned()),
+            (6, Type::Set) => {
+                entry.library_versions = Some(read_texts(reader)?.into_iter().collect());
+            }
+            (_, other) => reader.skip(other)?,
+        }
+    }
+    Ok(entry)
+}
+
+fn read_version(reader: &mut Reader<'_>) -> Result<DwarfsVersion> {
+    let mut version = DwarfsVersion::default();
+    let mut last_id = 0;
+    while let Some(field) = reader.next_field(&mut last_id)? {
+        match field {
+            (1, Type::I16) => version.major = reader.read_i16()?.cast_unsigned(),
+            (2, Type::I16) => version.minor = reader.read_i16()?.cast_unsigned(),
+            (3, Type::I16) => version.patch = reader.read_i16()?.cast_unsigned(),
+            (4, Type::True) => version.is_release = true,
+            (5, Type::Binary) => version.git_rev = Some(read_text(reader)?),
+            (6, Type::Binary) => version.git_branch = Some(read_text(reader)?),
+            (7, Type::Binary) => version.git_desc = Some(read_text(reader)?),
+            (_, other) => reader.skip(other)?,
+        }
+    }
+    Ok(version)
+}
+
+fn read_texts(reader: &mut Reader<'_>) -> Result<Vec<String>> {
+    let (element, count) = reader.list_header()?;
+    let mut texts = Vec::new();
+    for _ in 0..count {
+        if element == Type::Binary {
+            texts.push(read_text(reader)?);
+        } else {
+            reader.skip_element(element)?;
+        }
+    }
+    Ok(texts)
+}
+
+fn read_text(reader: &mut Reader<'_>) -> Result<String> {
+    Ok(String::from_utf8_lossy(reader.read_binary()?).into_owned())
+}
+
+fn write_entry(writer: &mut Writer, entry: &HistoryEntry) {
+    let mut last_id = 0;
+    writer.field(&mut last_id, 1, Type::Struct);
+    write_version(writer, &entry.version);
+    writer.binary_field(&mut last_id, 2, entry.system_id.as_bytes());
+    writer.binary_field(&mut last_id, 3, entry.compiler_id.as_bytes());
+    if let Some(arguments) = &entry.arguments {
+        writer.list_field(&mut last_id, 4, Type::Binary, arguments.len());
+        arguments
+            .iter()
+            .for_each(|text| writer.binary(text.as_bytes()));
+    }
+    if let Some(timestamp) = entry.timestamp {
+        writer.i64_field(&mut last_id, 5, timestamp.cast_signed());
+    }
+    if let Some(versions) = &entry.library_versions {
+        writer.set_field(&mut last_id, 6, Type::Binary, versions.len());
+        versions
+            .iter()
+            .for_each(|text| writer.binary(text.as_bytes()));
+    }
+    writer.stop();
+}
+
+fn write_version(writer: &mut Writer, version: &DwarfsVersion) {
+    let mut last_id = 0;
+    writer.i16_field(&mut last_id, 1, version.major.cast_signed());
+    writer.i16_field(&mut last_id, 2, version.minor.cast_signed());
+    writer.i16_field(&mut last_id, 3, version.patch.cast_signed());
+    writer.bool_field(&mut last_id, 4, version.is_release);
+    let texts = [
+        (5, &version.git_rev),
+        (6, &version.git_branch),
+        (7, &version.git_desc),
+    ];
+    for (id, text) in texts {
+        if let Some(text) = text {
+            writer.binary_field(&mut last_id, id, text.as_bytes());
+        }
+    }
+    writer.stop();
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
+mod tests {
+    use super::*;
+    use crate::ErrorKind;
+
+    fn sample() -> History {
+        let entry = HistoryEntry {
+            version: DwarfsVersion {
+                minor: 13,
+                is_release: true,
+                git_desc: Some("v0.13.0".into()),
+                ..DwarfsVersion::default()
+            },
+            system_id: "Linux, x86_64".into(),
+            compiler_id: "some compiler".into(),
+            arguments: Some(vec!["mkdwarfs".into(), "-i".into(), String::new()]),
+            timestamp: Some(1_761_073_290),
+            library_versions: Some(BTreeSet::from(["zstd-1.5.7".into(), "xz-5.8.1".into()])),
+        };
+        History {
+            entries: vec![HistoryEntry::default(), entry],
+        }
+    }
+
+    #[test]
+    fn comes_back() {
+        let history = sample();
+        let bytes = history.encode();
+        assert_eq!(parse(&bytes).unwrap(), history);
+        // How the section of a real image begins. Source: docs/format.md, "Worked example".
+        assert_eq!(bytes[..9], [0x19, 0x2c, 0x1c, 0x14, 0, 0x14, 0, 0x14, 0]);
+    }
+
+    #[test]
+    fn a_cut_history_is_corrupt() {
+        let bytes = sample().encode();
+        for len in 0..bytes.len() {
+            let error = parse(&bytes[..len]).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Corrupt);
+            assert!(
+                error
+                    .to_string()
+                    .starts_with("history: compact data at byte")
+            );
+        }
+    }
+
+    #[test]
+    fn fields_of_other_types_are_left_out() {
+        let mut writer = Writer::new();
+        let mut last_id = 0;
+        writer.list_field(&mut last_id, 1, Type::Struct, 1);
+        let mut inner_id = 0;
+        writer.i32_field(&mut inner_id, 2, 5);
+        writer.binary_field(&mut inner_id, 3, b"\xffcc");
+        writer.list_field(&mut inner_id, 4, Type::I32, 1);
+        writer.i32(1);
+        writer.binary_field(&mut inner_id, 99, b"from a later release");
+        writer.stop();
+        writer.stop();
+        let history = parse(&writer.into_bytes()).unwrap();
+        let expect = HistoryEntry {
+            compiler_id: "\u{fffd}cc".into(),
+            arguments: Some(Vec::new()),
+            ..HistoryEntry::default()
+        };
+        assert_eq!(history.entries, [expect]);
+    }
+}
