@@ -52,24 +52,24 @@ pub struct DwarfsVersion {
     pub git_desc: Option<String>,
 }
 
-/// Parses the payload of a section of type `HISTORY`, after decompression.
-///
-/// Texts that are not UTF-8 have the offending bytes replaced: they are for people to read.
-///
-/// # Errors
-/// `Corrupt` if the bytes are not a Compact struct, `Limit` above [`HISTORY_BYTES_MAX`].
-pub fn parse(payload: &[u8]) -> Result<History> {
-    if payload.len() as u64 > HISTORY_BYTES_MAX {
-        return Err(crate::Error::limit(format!(
-            "history of {} bytes is longer than HISTORY_BYTES_MAX = {HISTORY_BYTES_MAX}",
-            payload.len()
-        )));
-    }
-    let mut reader = Reader::new(payload);
-    read_history(&mut reader).map_err(|error| error.context("history"))
-}
-
 impl History {
+    /// Parses the payload of a section of type `HISTORY`, after decompression.
+    ///
+    /// Texts that are not UTF-8 have the offending bytes replaced: they are for people to read.
+    ///
+    /// # Errors
+    /// `Corrupt` if the bytes are not a Compact struct, `Limit` above [`HISTORY_BYTES_MAX`].
+    pub fn parse(payload: &[u8]) -> Result<Self> {
+        if payload.len() as u64 > HISTORY_BYTES_MAX {
+            return Err(crate::Error::limit(format!(
+                "history of {} bytes is longer than HISTORY_BYTES_MAX = {HISTORY_BYTES_MAX}",
+                payload.len()
+            )));
+        }
+        let mut reader = Reader::new(payload);
+        read_history(&mut reader).map_err(|error| error.context("history"))
+    }
+
     /// Builds the payload, before compression. Timestamps are stored modulo 2^64.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
@@ -231,7 +231,7 @@ mod tests {
     fn comes_back() {
         let history = sample();
         let bytes = history.encode();
-        assert_eq!(parse(&bytes).unwrap(), history);
+        assert_eq!(History::parse(&bytes).unwrap(), history);
         // How the section of a real image begins. Source: docs/format.md, "Worked example".
         assert_eq!(bytes[..9], [0x19, 0x2c, 0x1c, 0x14, 0, 0x14, 0, 0x14, 0]);
     }
@@ -240,7 +240,7 @@ mod tests {
     fn a_cut_history_is_corrupt() {
         let bytes = sample().encode();
         for len in 0..bytes.len() {
-            let error = parse(&bytes[..len]).unwrap_err();
+            let error = History::parse(&bytes[..len]).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Corrupt);
             assert!(
                 error
@@ -263,7 +263,7 @@ mod tests {
         writer.binary_field(&mut inner_id, 99, b"from a later release");
         writer.stop();
         writer.stop();
-        let history = parse(&writer.into_bytes()).unwrap();
+        let history = History::parse(&writer.into_bytes()).unwrap();
         let expect = HistoryEntry {
             compiler_id: "\u{fffd}cc".into(),
             arguments: Some(Vec::new()),

@@ -10,6 +10,7 @@ pub mod cursor;
 pub mod digest;
 pub mod error;
 pub mod frozen;
+pub mod fsst;
 pub mod history;
 pub mod ids;
 pub mod index;
