@@ -49,6 +49,27 @@ pub const FSST_TABLE_BYTES_MAX: u64 = 17 + 255 * 8;
 /// How much longer than its codes an FSST string can be: a code is a byte, a symbol 8.
 pub const FSST_EXPANSION_MAX: u64 = 8;
 
+/// How deep values inside a skipped Compact value may nest: our deepest structure nests four levels.
+pub const THRIFT_DEPTH_MAX: u32 = 64;
+
+/// How many items all lists of thawed metadata may have together: so many, and [`THAW_ITEMS_PER_BYTE_MAX`] for each
+/// byte of data.
+///
+/// Items of no bits take no data: 100,000 empty files have 100,000 chunk table elements of that kind. But every entry
+/// of a large tree has some 40 bits elsewhere, to find its name and inode, and stays far below the second number.
+/// An item takes up to 88 bytes when thawed.
+pub const THAW_ITEM_COUNT_MAX: u64 = 1 << 20;
+
+/// See [`THAW_ITEM_COUNT_MAX`].
+pub const THAW_ITEMS_PER_BYTE_MAX: u64 = 4;
+
+/// How long all strings of thawed metadata may be together: so many bytes, and [`THAW_STRING_EXPANSION_MAX`] times the
+/// data. Strings may overlap; no known writer lets them, but one that shares equal strings is imaginable.
+pub const THAW_STRING_BYTES_MAX: u64 = 1 << 20;
+
+/// See [`THAW_STRING_BYTES_MAX`].
+pub const THAW_STRING_EXPANSION_MAX: u64 = 4;
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -3,4 +3,12 @@
 //! [`schema`] is that description, [`view`] reads the data in place.
 //! Source: docs/format.md, "Frozen2".
 
+pub(crate) mod node;
 pub mod schema;
+pub(crate) mod solve;
+pub(crate) mod thaw;
+pub(crate) mod types;
+pub(crate) mod value;
+pub(crate) mod write;
+
+pub use write::Alignment;

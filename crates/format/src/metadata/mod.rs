@@ -1,7 +1,10 @@
 //! The metadata: the tree of an image, its attributes, and where file contents are.
 
+mod fields;
+mod frozen;
 pub mod model;
 
+pub use frozen::{FreezeStyle, Frozen};
 pub use model::{
     Chunk, DirEntry, Directory, FsOptions, InodeData, InodeSizeCache, Metadata,
     MetadataHistoryEntry, StringTable,

@@ -38,11 +38,6 @@ mod write;
 pub use read::Reader;
 pub use write::Writer;
 
-/// How deep values inside a skipped value may nest.
-///
-/// The deepest structure of ours nests four levels. The limit keeps a hostile value from using up the stack.
-pub const DEPTH_MAX: u32 = 64;
-
 /// A wire type: the low nibble of a field header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Type {

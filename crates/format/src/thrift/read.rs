@@ -1,7 +1,8 @@
 //! Taking Compact bytes apart.
 
-use super::{DEPTH_MAX, Type};
+use super::Type;
 use crate::error::{Error, Result};
+use crate::limits::THRIFT_DEPTH_MAX;
 
 /// Reads Compact values from bytes that nobody has checked.
 ///
@@ -10,7 +11,7 @@ use crate::error::{Error, Result};
 ///
 /// A caller that reads nested structs goes down by calling [`next_field`](Self::next_field) with a fresh `last_id`, so
 /// that the depth is what its code says; only [`skip`](Self::skip) follows nesting that the bytes choose, up to
-/// [`DEPTH_MAX`].
+/// [`THRIFT_DEPTH_MAX`].
 #[derive(Clone, Debug)]
 pub struct Reader<'a> {
     bytes: &'a [u8],
@@ -177,9 +178,9 @@ impl<'a> Reader<'a> {
     /// Passes over the value of a field of type `kind`.
     ///
     /// # Errors
-    /// `Corrupt` when the value is malformed, `Limit` when it nests deeper than [`DEPTH_MAX`].
+    /// `Corrupt` when the value is malformed, `Limit` when it nests deeper than [`THRIFT_DEPTH_MAX`].
     pub fn skip(&mut self, kind: Type) -> Result<()> {
-        self.skip_value(kind, DEPTH_MAX)
+        self.skip_value(kind, THRIFT_DEPTH_MAX)
     }
 
     /// Passes over an element of a collection, for which a bool, unlike in a field, takes a byte.
@@ -187,7 +188,7 @@ impl<'a> Reader<'a> {
     /// # Errors
     /// As [`skip`](Self::skip).
     pub fn skip_element(&mut self, kind: Type) -> Result<()> {
-        self.skip_element_value(kind, DEPTH_MAX)
+        self.skip_element_value(kind, THRIFT_DEPTH_MAX)
     }
 
     fn skip_value(&mut self, kind: Type, depth: u32) -> Result<()> {
@@ -236,7 +237,7 @@ impl<'a> Reader<'a> {
     fn deeper(&self, depth: u32) -> Result<u32> {
         depth.checked_sub(1).ok_or_else(|| {
             Error::limit(format!(
-                "compact data at byte {}: nested deeper than DEPTH_MAX = {DEPTH_MAX}",
+                "compact data at byte {}: nested deeper than THRIFT_DEPTH_MAX = {THRIFT_DEPTH_MAX}",
                 self.pos
             ))
         })
