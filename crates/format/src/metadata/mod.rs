@@ -3,9 +3,11 @@
 mod fields;
 mod frozen;
 pub mod model;
+pub mod tables;
 
 pub use frozen::{FreezeStyle, Frozen};
 pub use model::{
     Chunk, DirEntry, Directory, FsOptions, InodeData, InodeSizeCache, Metadata,
     MetadataHistoryEntry, StringTable,
 };
+pub use tables::Tables;
