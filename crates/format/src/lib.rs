@@ -18,6 +18,7 @@ pub mod limits;
 pub mod locate;
 pub mod metadata;
 pub mod section;
+pub mod string_table;
 pub mod thrift;
 
 pub use error::{Error, ErrorKind, Location, Result};

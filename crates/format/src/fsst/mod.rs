@@ -5,6 +5,10 @@
 //! Source: docs/format.md, "Strings".
 
 mod decode;
+mod encode;
+mod train;
+
+pub use encode::Encoder;
 
 /// The code that says: the next byte is meant literally.
 pub(crate) const ESCAPE: u8 = 255;

@@ -1,0 +1,218 @@
+//! Packing names and symbolic link targets into a string table.
+//!
+//! Source: docs/format.md, "Strings".
+
+use crate::error::{Error, Result};
+use crate::fsst::SymbolTable;
+use crate::limits::TARGET_BYTES_MAX;
+use crate::metadata::StringTable;
+
+/// How strings are packed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StringPacking {
+    /// Compress the strings with FSST where that makes them, with the symbol table, smaller.
+    pub compress: bool,
+    /// Compress them even if it does not.
+    pub force: bool,
+    /// Store lengths and not offsets, which are narrower.
+    pub packed_index: bool,
+}
+
+/// Packs `strings`, in their order, into a table.
+///
+/// The strings stay uncompressed, even by force, if there is nothing to compress or if one of them would become longer
+/// than [`TARGET_BYTES_MAX`], which the reference refuses.
+///
+/// # Errors
+/// `Limit` when the strings are too long together for 32-bit offsets.
+pub fn build(strings: &[Vec<u8>], packing: StringPacking) -> Result<StringTable> {
+    let plain = concat(strings)?;
+    let wants_compression = (packing.compress || packing.force) && !plain.buffer.is_empty();
+    let (symtab, packed) = match wants_compression.then(|| compress(strings)).flatten() {
+        Some((symtab, codes))
+            if packing.force || symtab.len() + codes.buffer.len() < plain.buffer.len() =>
+        {
+            (Some(symtab), codes)
+        }
+        _ => (None, plain),
+    };
+    Ok(StringTable {
+        index: packed.index(packing.packed_index),
+        buffer: packed.buffer,
+        symtab,
+        packed_index: packing.packed_index,
+    })
+}
+
+/// Strings one after the other, and where each ends.
+#[derive(Default)]
+struct Packed {
+    buffer: Vec<u8>,
+    ends: Vec<u32>,
+}
+
+impl Packed {
+    fn index(&self, is_packed: bool) -> Vec<u32> {
+        let starts = std::iter::once(0).chain(self.ends.iter().copied());
+        if is_packed {
+            self.ends
+                .iter()
+                .zip(starts)
+                .map(|(end, start)| end - start)
+                .collect()
+        } else {
+            starts.collect()
+        }
+    }
+}
+
+fn concat(strings: &[Vec<u8>]) -> Result<Packed> {
+    let mut packed = Packed::default();
+    for text in strings {
+        packed.buffer.extend_from_slice(text);
+        let end = u32::try_from(packed.buffer.len()).map_err(|_| {
+            Error::limit("the strings of a table are longer together than 2^32 - 1 bytes")
+        })?;
+        packed.ends.push(end);
+    }
+    Ok(packed)
+}
+
+/// Returns the symbol table and codes, or `None` where a limit would be passed.
+fn compress(strings: &[Vec<u8>]) -> Option<(Vec<u8>, Packed)> {
+    let texts: Vec<&[u8]> = strings.iter().map(Vec::as_slice).collect();
+    let table = SymbolTable::train(&texts);
+    let mut encoder = table.encoder();
+    let mut packed = Packed::default();
+    for text in strings {
+        let start = packed.buffer.len();
+        encoder.encode(text, &mut packed.buffer);
+        let len = packed.buffer.len() - start;
+        if len > text.len() && len as u64 > TARGET_BYTES_MAX {
+            return None;
+        }
+        packed.ends.push(u32::try_from(packed.buffer.len()).ok()?);
+    }
+    Some((table.serialize(), packed))
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
+mod tests {
+    use super::*;
+
+    const COMPRESS: StringPacking = StringPacking {
+        compress: true,
+        force: false,
+        packed_index: false,
+    };
+
+    fn unpack(table: &StringTable) -> Vec<Vec<u8>> {
+        let mut ends: Vec<usize> = table.index.iter().map(|value| *value as usize).collect();
+        if table.packed_index {
+            ends.insert(0, 0);
+            for index in 1..ends.len() {
+                ends[index] += ends[index - 1];
+            }
+        }
+        let symbols = table
+            .symtab
+            .as_ref()
+            .map(|bytes| SymbolTable::parse(bytes).unwrap());
+        let decode = |stored: &[u8]| match &symbols {
+            Some(symbols) => {
+                let mut text = Vec::new();
+                symbols.decode(stored, &mut text).unwrap();
+                text
+            }
+            None => stored.to_vec(),
+        };
+        ends.windows(2)
+            .map(|edge| decode(&table.buffer[edge[0]..edge[1]]))
+            .collect()
+    }
+
+    fn texts(texts: &[&str]) -> Vec<Vec<u8>> {
+        texts.iter().map(|text| text.as_bytes().to_vec()).collect()
+    }
+
+    #[test]
+    fn plain_tables_have_offsets_or_lengths() {
+        let strings = texts(&["bin", "etc", "usr-local"]);
+        let table = build(&strings, StringPacking::default()).unwrap();
+        assert_eq!(
+            (table.buffer.as_slice(), table.index.as_slice()),
+            (&b"binetcusr-local"[..], &[0, 3, 6, 15][..])
+        );
+        let packing = StringPacking {
+            packed_index: true,
+            ..StringPacking::default()
+        };
+        let table = build(&strings, packing).unwrap();
+        assert_eq!(table.index, [3, 3, 9]);
+        assert_eq!(unpack(&table), strings);
+    }
+
+    #[test]
+    fn an_empty_table_has_one_offset() {
+        let force = StringPacking {
+            force: true,
+            ..COMPRESS
+        };
+        let table = build(&[], force).unwrap();
+        assert_eq!(table.index, [0]);
+        assert_eq!(table.symtab, None);
+    }
+
+    #[test]
+    fn compression_must_pay_unless_forced() {
+        let strings = texts(&["one", "two"]);
+        assert_eq!(build(&strings, COMPRESS).unwrap().symtab, None);
+        let force = StringPacking {
+            force: true,
+            ..COMPRESS
+        };
+        let table = build(&strings, force).unwrap();
+        assert!(table.symtab.is_some());
+        assert_eq!(unpack(&table), strings);
+    }
+
+    #[test]
+    fn many_names_come_back_smaller() {
+        let strings: Vec<_> = (0..5000)
+            .map(|n| format!("module_{n:04}.cpython-311.pyc").into_bytes())
+            .collect();
+        let packing = StringPacking {
+            packed_index: true,
+            ..COMPRESS
+        };
+        let table = build(&strings, packing).unwrap();
+        assert_eq!(unpack(&table), strings);
+        let plain_len: usize = strings.iter().map(Vec::len).sum();
+        let stored_len = table.buffer.len() + table.symtab.unwrap().len();
+        assert!(
+            stored_len * 3 < plain_len,
+            "{stored_len} of {plain_len} bytes"
+        );
+    }
+
+    #[test]
+    fn no_target_grows_beyond_the_limit() {
+        // 4095 bytes that no sample of the others prepares for: twice as long in codes.
+        let mut strings: Vec<_> = (0..30_000)
+            .map(|n| format!("path/{n}").into_bytes())
+            .collect();
+        strings.insert(
+            1,
+            (0..4095_u32).map(|n| 128 + (n * n % 127) as u8).collect(),
+        );
+        let force = StringPacking {
+            force: true,
+            ..COMPRESS
+        };
+        let table = build(&strings, force).unwrap();
+        assert_eq!(unpack(&table), strings);
+        let edges = table.index.windows(2);
+        assert!(edges.map(|edge| edge[1] - edge[0]).max().unwrap() <= 4096);
+    }
+}
