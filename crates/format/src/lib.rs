@@ -8,12 +8,14 @@
 
 pub mod cursor;
 pub mod digest;
+pub mod dump;
 pub mod error;
 pub mod frozen;
 pub mod fsst;
 pub mod history;
 pub mod ids;
 pub mod index;
+pub mod json;
 pub mod limits;
 pub mod locate;
 pub mod metadata;

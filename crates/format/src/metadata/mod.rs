@@ -1,5 +1,6 @@
 //! The metadata: the tree of an image, its attributes, and where file contents are.
 
+pub(crate) mod describe;
 mod fields;
 mod frozen;
 pub mod model;
