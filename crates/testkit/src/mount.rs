@@ -122,6 +122,12 @@ impl Mount {
         &self.point
     }
 
+    /// Returns the process id of a driver in the foreground.
+    #[must_use]
+    pub fn driver_pid(&self) -> Option<u32> {
+        self.driver.as_ref().map(Child::id)
+    }
+
     /// Returns the most resident memory that a driver in the foreground has held, in bytes.
     #[must_use]
     pub fn peak_bytes(&self) -> Option<u64> {

@@ -1,0 +1,46 @@
+//! Installs what a task needs from the distribution, if this process may.
+
+use std::process::Command;
+
+use anyhow::{Result, bail};
+use durin_testkit::skip::is_root;
+
+use crate::workspace::succeed;
+
+/// Whether a program can be started.
+pub(crate) fn has(program: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let mut dirs: Vec<_> = std::env::split_paths(&path).collect();
+    // Programs for the administrator, which an ordinary PATH leaves out.
+    dirs.extend(["/usr/sbin", "/sbin"].map(Into::into));
+    dirs.iter().any(|dir| dir.join(program).is_file())
+}
+
+/// Installs a package of the distribution; fails where that is not possible.
+pub(crate) fn package(name: &str) -> Result<()> {
+    if !is_root() || !has("apt-get") {
+        bail!(
+            "the package {name} is missing, and only root on a Debian-like system can install it"
+        );
+    }
+    println!("installing {name} ...");
+    let apt = |arguments: &[&str]| {
+        let mut command = Command::new("apt-get");
+        command
+            .args(["-qq", "-o", "Dpkg::Use-Pty=0"])
+            .args(arguments);
+        succeed(command.env("DEBIAN_FRONTEND", "noninteractive"))
+    };
+    let install = ["install", "-y", "--no-install-recommends", name];
+    // The lists of packages may be old or not there at all.
+    apt(&install).or_else(|_| apt(&["update"]).and_then(|()| apt(&install)))
+}
+
+/// Makes sure that a program is there, from a package if need be.
+pub(crate) fn program(name: &str, package_name: &str) -> Result<()> {
+    if has(name) {
+        Ok(())
+    } else {
+        package(package_name)
+    }
+}

@@ -1,0 +1,112 @@
+//! Where things are in the workspace, and running cargo in it.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+use durin_testkit::programs::Programs;
+
+/// Returns the top of the workspace.
+pub(crate) fn root() -> PathBuf {
+    let manifest = Path::new(env!("CARGO_MANIFEST_DIR"));
+    manifest.parent().unwrap_or(manifest).to_owned()
+}
+
+/// Returns the folder that cargo builds into.
+pub(crate) fn target_dir() -> PathBuf {
+    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
+}
+
+/// Starts a cargo command at the top of the workspace.
+pub(crate) fn cargo(arguments: &[&str]) -> Command {
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command.args(arguments).current_dir(root());
+    command
+}
+
+/// Runs a command and fails unless it succeeds.
+pub(crate) fn succeed(command: &mut Command) -> Result<()> {
+    let shown = format!("{command:?}");
+    let status = command
+        .status()
+        .with_context(|| format!("cannot run {shown}"))?;
+    ensure!(status.success(), "{shown}: {status}");
+    Ok(())
+}
+
+/// Builds the release programs and says where they are.
+pub(crate) fn release_programs() -> Result<Programs> {
+    println!("building the programs (cargo build --release) ...");
+    succeed(&mut cargo(&[
+        "build",
+        "--release",
+        "--locked",
+        "--package",
+        "durin-cli",
+    ]))?;
+    Ok(Programs::in_dir(&target_dir().join("release")))
+}
+
+/// A directory for images and unpacked trees, on the disk of the build, gone when dropped.
+pub(crate) fn scratch_dir() -> Result<Scratch> {
+    let path = target_dir().join(format!("xtask-{}", std::process::id()));
+    std::fs::create_dir_all(&path).with_context(|| format!("cannot make {}", path.display()))?;
+    Ok(Scratch(path))
+}
+
+/// See [`scratch_dir`].
+pub(crate) struct Scratch(PathBuf);
+
+impl Scratch {
+    /// Returns its path.
+    pub(crate) fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        if let Err(error) = durin_testkit::roundtrip::remove_tree(&self.0) {
+            eprintln!("cannot remove {}: {error}", self.0.display());
+        }
+    }
+}
+
+/// Returns the value of `--NAME=VALUE`.
+pub(crate) fn option<'a>(arguments: &'a [String], name: &str) -> Option<&'a str> {
+    let value_of = |argument: &'a String| {
+        argument
+            .strip_prefix("--")?
+            .strip_prefix(name)?
+            .strip_prefix('=')
+    };
+    arguments.iter().find_map(value_of)
+}
+
+/// Returns the first argument that is no option.
+pub(crate) fn positional(arguments: &[String]) -> Option<&str> {
+    arguments
+        .iter()
+        .find(|argument| !argument.starts_with("--"))
+        .map(String::as_str)
+}
+
+/// Fails on an option that the task does not know.
+pub(crate) fn check_options(arguments: &[String], known: &[&str]) -> Result<()> {
+    for argument in arguments
+        .iter()
+        .filter_map(|argument| argument.strip_prefix("--"))
+    {
+        let name = argument.split('=').next().unwrap_or_default();
+        ensure!(known.contains(&name), "unknown option --{name}");
+    }
+    ensure!(
+        arguments
+            .iter()
+            .filter(|argument| !argument.starts_with("--"))
+            .count()
+            <= 1,
+        "too many arguments"
+    );
+    Ok(())
+}
