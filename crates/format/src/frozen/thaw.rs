@@ -186,3 +186,173 @@ impl Stride {
         }
     }
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
+mod tests {
+    use std::collections::{BTreeMap, BTreeSet};
+
+    use super::super::schema::{Field, Layout};
+    use super::*;
+    use crate::ErrorKind;
+
+    /// Size, bits, and fields as (id, layout, offset).
+    type Parts<'a> = (u32, u16, &'a [(i16, u16, i16)]);
+
+    /// A schema of which the last of `layouts` is the root.
+    fn schema(layouts: &[Parts<'_>]) -> Schema {
+        let layout = |&(size, bits, fields): &Parts<'_>| Layout {
+            size,
+            bits,
+            fields: fields
+                .iter()
+                .map(|&(id, layout, offset)| Field { id, layout, offset })
+                .collect(),
+        };
+        Schema {
+            layouts: layouts.iter().map(layout).collect(),
+            root: u16::try_from(layouts.len() - 1).unwrap(),
+        }
+    }
+
+    /// A list whose count and distance are the lower and upper half of byte 0.
+    ///
+    /// The fields of `item` may refer to layout 1, of `part_bits` bits.
+    fn list_schema(item: Parts<'_>, part_bits: u16) -> Schema {
+        let half = (0, 4, &[][..]);
+        let list = (1, 8, &[(1, 0, -4), (2, 0, 0), (3, 2, 0)][..]);
+        schema(&[half, (0, part_bits, &[]), item, list])
+    }
+
+    fn check_error<V: Value>(schema: &Schema, data: &[u8], kind: ErrorKind, expect: &str) {
+        let error = thaw::<V>(schema, data).err().unwrap();
+        assert_eq!((error.kind(), error.to_string().as_str()), (kind, expect));
+    }
+
+    #[test]
+    fn items_are_bits_or_bytes_apart() {
+        let bits = list_schema((0, 12, &[]), 0);
+        let value: Vec<u32> = thaw(&bits, &[0x12, 0x21, 0x43, 0x65]).unwrap();
+        assert_eq!(value, [0x321, 0x654]);
+        let bytes = list_schema((2, 12, &[]), 0);
+        let value: Vec<u32> = thaw(&bytes, &[0x12, 0x21, 0xF3, 0x54, 0xF6]).unwrap();
+        assert_eq!(value, [0x321, 0x654]);
+    }
+
+    #[test]
+    fn arrays_must_be_inside_the_data() {
+        let schema = list_schema((0, 12, &[]), 0);
+        check_error::<Vec<u32>>(
+            &schema,
+            &[0x12, 0x21, 0x43],
+            ErrorKind::Corrupt,
+            "3 bytes at byte 1 reach beyond the data of 3 bytes",
+        );
+        check_error::<Vec<u32>>(
+            &schema,
+            &[],
+            ErrorKind::Corrupt,
+            "a field of 4 bits at byte 0 bit 0 reaches beyond the data of 0 bytes",
+        );
+        check_error::<Vec<u8>>(
+            &schema,
+            &[0x13, 0x21, 0x43],
+            ErrorKind::Corrupt,
+            "3 bytes at byte 1 reach beyond the data of 3 bytes",
+        );
+    }
+
+    #[test]
+    fn an_item_must_be_inside_the_data_even_if_its_layout_says_less() {
+        // The key of the pair claims 32 bits in an item of 8.
+        let schema = list_schema((0, 8, &[(1, 1, 0)]), 32);
+        let error = thaw::<BTreeMap<u32, u32>>(&schema, &[0x11, 7]).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Corrupt);
+    }
+
+    #[test]
+    fn integers_must_fit_their_type() {
+        let schema = schema(&[(5, 33, &[])]);
+        check_error::<u32>(
+            &schema,
+            &[0; 5],
+            ErrorKind::Corrupt,
+            "33 bits for an integer of 32",
+        );
+        assert_eq!(thaw::<u64>(&schema, &[0, 0, 0, 0, 0xFF]).unwrap(), 1 << 32);
+    }
+
+    #[test]
+    fn items_of_no_bits_draw_on_a_budget() {
+        let schema = schema(&[(0, 40, &[]), (5, 40, &[(2, 0, 0)])]);
+        let count = |count: u64| count.to_le_bytes()[..5].to_vec();
+        let items: Vec<u32> = thaw(&schema, &count(100_000)).unwrap();
+        assert_eq!((items.len(), items[99_999]), (100_000, 0));
+        check_error::<Vec<u64>>(
+            &schema,
+            &count(1 << 32),
+            ErrorKind::Limit,
+            "an array of 4294967296 items exceeds what 5 bytes of metadata may hold, see THAW_ITEM_COUNT_MAX",
+        );
+    }
+
+    #[test]
+    fn overlapping_strings_draw_on_a_budget() {
+        // 15 strings of 119,000 bytes in 120,000: more than 4 times the data and a megabyte.
+        let schema = list_schema((0, 17, &[(2, 1, 0)]), 17);
+        let mut data = vec![0; 120_000];
+        data[0] = 0x1F;
+        for index in 0..15 {
+            durin_kernels::bits::write(&mut data, 8 + index * 17, 17, 119_000);
+        }
+        check_error::<Vec<Vec<u8>>>(
+            &schema,
+            &data,
+            ErrorKind::Limit,
+            "strings that overlap exceed THAW_STRING_BYTES_MAX",
+        );
+    }
+
+    #[test]
+    fn sets_and_maps_must_ascend() {
+        let schema = list_schema((0, 8, &[]), 0);
+        let set: BTreeSet<u32> = thaw(&schema, &[0x13, 1, 2, 9]).unwrap();
+        assert_eq!(set, BTreeSet::from([1, 2, 9]));
+        for items in [[1, 1, 2], [3, 2, 4]] {
+            let data = [&[0x13][..], &items].concat();
+            check_error::<BTreeSet<u32>>(
+                &schema,
+                &data,
+                ErrorKind::Corrupt,
+                "the elements of a set do not ascend",
+            );
+        }
+        let schema = list_schema((0, 8, &[(1, 1, 0), (2, 1, -4)]), 4);
+        let map: BTreeMap<u32, u64> = thaw(&schema, &[0x12, 0x51, 0x62]).unwrap();
+        assert_eq!(map, BTreeMap::from([(1, 5), (2, 6)]));
+        check_error::<BTreeMap<u32, u64>>(
+            &schema,
+            &[0x12, 0x52, 0x62],
+            ErrorKind::Corrupt,
+            "the keys of a map do not ascend",
+        );
+    }
+
+    #[test]
+    fn layouts_that_contain_themselves_do_no_harm() {
+        let schema = schema(&[(0, 8, &[(1, 0, 0), (2, 0, 0), (3, 0, 0)])]);
+        drop(thaw::<Vec<Vec<u8>>>(&schema, &[1; 8]));
+        drop(thaw::<Option<u64>>(&schema, &[1; 8]));
+    }
+
+    #[test]
+    fn a_set_optional_without_value_holds_the_default() {
+        let schema = schema(&[(0, 1, &[]), (1, 1, &[(1, 0, 0)])]);
+        assert_eq!(thaw::<Option<u32>>(&schema, &[1]).unwrap(), Some(0));
+        assert_eq!(
+            thaw::<Option<Vec<u32>>>(&schema, &[1]).unwrap(),
+            Some(vec![])
+        );
+        assert_eq!(thaw::<Option<u32>>(&schema, &[0]).unwrap(), None);
+    }
+}

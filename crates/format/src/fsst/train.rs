@@ -11,13 +11,15 @@ use super::{ESCAPE, LENGTHS_IN_CODE_ORDER, SYMBOL_COUNT_MAX, SYMBOL_LEN_MAX, Sym
 
 /// How much text the symbols are chosen by, in bytes.
 ///
-/// The paper has 16 KiB. Names differ more from directory to directory than the texts there do; four times the sample
-/// makes the names of a Linux system some 2 % smaller, and still takes a few milliseconds a round.
+/// The paper has 16 KiB. Names differ more from directory to directory than the texts there: of all names of a Linux
+/// system (259,568, 5.6 MB), four times that leaves 1.3 % fewer bytes, and sixteen times no fewer still.
 const SAMPLE_LEN: usize = 64 << 10;
 
-/// How often the table is improved. The paper has 5 rounds, with growing samples; symbols double their length in each
-/// of the first, the rest settles which ones the encoder really uses.
-const ROUND_COUNT: usize = 8;
+/// How often the table is improved.
+///
+/// The paper has 5 rounds. Symbols double their length in each of the first; more rounds settle which of them the
+/// encoder really uses. 8 leave 2.9 % fewer bytes than 5, 12 another 0.2 %, or 8 % for 361 names; all take 60 ms.
+const ROUND_COUNT: usize = 12;
 
 /// A symbol that occurs less often in the sample is not worth its place in the table, which has its size, too.
 const USE_COUNT_MIN: u32 = 3;
