@@ -1,0 +1,86 @@
+//! The presets behind the compression levels.
+//!
+//! Source: CLI reference, "Level presets". The orders by similarity and the windows of segmentation are not part of
+//! the table yet: every level stores files in the order of their paths.
+
+use crate::options::Order;
+
+/// The highest level.
+pub const LEVEL_MAX: usize = 9;
+/// The level used when none is asked for.
+pub const LEVEL_DEFAULT: usize = 7;
+
+/// What a level stands for; compressions are texts for `durin_codec::Spec::parse`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LevelDefaults {
+    /// The size of a block, as a power of two.
+    pub block_size_bits: u32,
+    /// How blocks are compressed.
+    pub compression: &'static str,
+    /// How the schema of the metadata is compressed.
+    pub schema_compression: &'static str,
+    /// How the metadata is compressed.
+    pub metadata_compression: &'static str,
+    /// How the history is compressed.
+    pub history_compression: &'static str,
+}
+
+const fn row(bits: u32, data: &'static str, small: &'static str, metadata: &'static str) -> LevelDefaults {
+    LevelDefaults {
+        block_size_bits: bits,
+        compression: data,
+        schema_compression: small,
+        metadata_compression: metadata,
+        history_compression: small,
+    }
+}
+
+const LEVELS: [LevelDefaults; LEVEL_MAX + 1] = [
+    row(20, "null", "null", "null"),
+    row(20, "lz4", "zstd:level=16", "null"),
+    row(20, "lz4hc:level=9", "zstd:level=16", "null"),
+    row(21, "lz4hc:level=9", "zstd:level=16", "null"),
+    row(22, "zstd:level=11", "zstd:level=16", "null"),
+    row(23, "zstd:level=19", "zstd:level=16", "null"),
+    row(24, "zstd:level=22", "zstd:level=16", "null"),
+    row(24, "zstd:level=22", "zstd:level=16", "zstd:level=22"),
+    row(24, "lzma:level=9", "zstd:level=16", "lzma:level=9"),
+    row(26, "lzma:level=9", "zstd:level=16", "lzma:level=9"),
+];
+
+impl LevelDefaults {
+    /// Returns the presets of `level`, or nothing above [`LEVEL_MAX`].
+    #[must_use]
+    pub fn of(level: usize) -> Option<Self> {
+        LEVELS.get(level).copied()
+    }
+
+    /// Returns the order in which contents are stored.
+    #[must_use]
+    pub fn order(&self) -> Order {
+        Order::Path
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use durin_codec::Spec;
+
+    use super::*;
+
+    #[test]
+    fn every_level_can_be_used() {
+        for level in 0..=LEVEL_MAX {
+            let row = LevelDefaults::of(level).expect("a level up to the highest");
+            for text in [
+                row.compression,
+                row.schema_compression,
+                row.metadata_compression,
+                row.history_compression,
+            ] {
+                assert!(Spec::parse(text).is_ok(), "level {level}: {text}");
+            }
+        }
+        assert_eq!(LevelDefaults::of(LEVEL_MAX + 1), None);
+    }
+}

@@ -1,0 +1,345 @@
+//! What a user chose for one build.
+
+use std::path::PathBuf;
+
+use durin_codec::Spec;
+use durin_format::digest::Digest;
+use durin_format::history::HistoryEntry;
+use durin_format::{Error, Result};
+
+use crate::filter::Filter;
+use crate::mode::ChmodRule;
+
+/// The smallest block that can be asked for, as a power of two.
+pub const BLOCK_SIZE_BITS_MIN: u32 = 10;
+/// The largest block that can be asked for, as a power of two.
+pub const BLOCK_SIZE_BITS_MAX: u32 = 30;
+
+const SECOND_NS: u64 = 1_000_000_000;
+
+/// Everything that decides how an image is built, and all that decides its bytes.
+#[derive(Clone, Debug)]
+pub struct BuildOptions {
+    /// What is packed.
+    pub input: Input,
+    /// Which entries are left out.
+    pub filter: Filter,
+    /// Whether directories without entries are left out, once the filter has done its work.
+    pub remove_empty_dirs: bool,
+    /// Files that are never packed, as pairs of device and inode number: the image being written, for one.
+    pub exclude_ids: Vec<(u64, u64)>,
+    /// The size of a block, as a power of two.
+    pub block_size_bits: u32,
+    /// How blocks are compressed.
+    pub compression: Spec,
+    /// How the schema of the metadata is compressed.
+    pub schema_compression: Spec,
+    /// How the metadata is compressed.
+    pub metadata_compression: Spec,
+    /// How the history is compressed.
+    pub history_compression: Spec,
+    /// In which order contents are stored.
+    pub order: Order,
+    /// What tells equal files from different ones; `None` stores each file for itself.
+    pub file_hash: Option<Digest>,
+    /// Whether character and block devices are packed. A list as the input turns this on.
+    pub with_devices: bool,
+    /// Whether fifos and sockets are packed. A list as the input turns this on.
+    pub with_specials: bool,
+    /// Whether holes are stored as such; otherwise as zeros.
+    pub sparse_files: bool,
+    /// The owner of every entry instead of its own.
+    pub set_owner: Option<u32>,
+    /// The group of every entry instead of its own.
+    pub set_group: Option<u32>,
+    /// The time of every entry instead of its own, in seconds since 1970.
+    pub set_time: Option<i64>,
+    /// Whether the times of access and of change are kept too.
+    pub keep_all_times: bool,
+    /// The unit in which times are stored.
+    pub time_resolution: TimeResolution,
+    /// Changes to the permission bits, applied in turn.
+    pub chmod: Vec<ChmodRule>,
+    /// The time of creation recorded in the metadata, in seconds since 1970.
+    pub create_timestamp: Option<u64>,
+    /// What the history section says; `None` leaves the section out.
+    pub history: Option<HistoryEntry>,
+    /// Whether the section index is written.
+    pub section_index: bool,
+    /// Which tables of the metadata are packed.
+    pub pack: PackOptions,
+    /// Whether link counts are stored.
+    pub hardlink_table: bool,
+    /// Bytes in front of the image.
+    pub header: Vec<u8>,
+    /// Threads that compress.
+    pub workers: usize,
+    /// Threads that scan, hash and read.
+    pub scanner_workers: usize,
+    /// What is added to the nice value of the threads that compress.
+    pub compress_niceness: i32,
+    /// The most bytes of blocks that wait for compression; `None` derives it from the machine.
+    pub memory_limit: Option<u64>,
+}
+
+/// What is packed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Input {
+    /// A directory and all below it.
+    Directory(PathBuf),
+    /// The listed paths and the directories that lead to them.
+    List {
+        /// What relative paths are relative to; the current directory if missing. Absolute paths must lie below it.
+        root: Option<PathBuf>,
+        /// The paths, in the order of the list.
+        paths: Vec<PathBuf>,
+    },
+}
+
+/// In which order contents are stored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// As the scan finds them: directory by directory, or as listed.
+    None,
+    /// By path, component by component.
+    Path,
+    /// By base name, then by the names of the parents upwards.
+    Revpath,
+    /// As listed (paths relative to the input; a leading `/` is ignored), then the others by path.
+    Explicit(Vec<PathBuf>),
+}
+
+/// The unit of stored times: a divisor or a multiple of one second.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TimeResolution {
+    ns: u64,
+}
+
+impl TimeResolution {
+    /// One second.
+    pub const SECOND: Self = Self { ns: SECOND_NS };
+
+    /// Takes a unit in nanoseconds.
+    ///
+    /// # Errors
+    /// `InvalidInput` if it is 0, neither divides a second nor is a multiple of it, or exceeds 2^32 - 1 seconds.
+    pub fn from_ns(ns: u64) -> Result<Self> {
+        let divides = ns > 0 && ns < SECOND_NS && SECOND_NS.is_multiple_of(ns);
+        let multiple = ns >= SECOND_NS && ns.is_multiple_of(SECOND_NS);
+        let fits = ns / SECOND_NS <= u64::from(u32::MAX);
+        if (divides || multiple) && fits {
+            Ok(Self { ns })
+        } else {
+            Err(Error::invalid_input(format!(
+                "time resolution of {ns} ns: it must divide one second, or be whole seconds up to 2^32 - 1"
+            )))
+        }
+    }
+
+    /// The unit in nanoseconds.
+    #[must_use]
+    pub fn ns(self) -> u64 {
+        self.ns
+    }
+
+    /// Whole seconds per unit, at least 1.
+    #[must_use]
+    pub fn seconds(self) -> u32 {
+        u32::try_from(self.ns / SECOND_NS).unwrap_or(u32::MAX).max(1)
+    }
+
+    /// Nanoseconds per unit, if that is less than a second.
+    #[must_use]
+    pub fn subsec_multiplier(self) -> Option<u32> {
+        u32::try_from(self.ns).ok().filter(|_| self.ns < SECOND_NS)
+    }
+}
+
+impl Default for TimeResolution {
+    fn default() -> Self {
+        Self::SECOND
+    }
+}
+
+/// Which tables of the metadata are packed, and how names are stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "independent switches of one option, named as the user names them"
+)]
+pub struct PackOptions {
+    /// Store differences in the chunk table.
+    pub chunk_table: bool,
+    /// Store differences in the directory table and leave the parents to the reader.
+    pub directories: bool,
+    /// Store how many files share a content instead of which.
+    pub shared_files: bool,
+    /// Compress names.
+    pub names: bool,
+    /// Store lengths of names instead of offsets.
+    pub names_index: bool,
+    /// Compress symlink targets.
+    pub symlinks: bool,
+    /// Store lengths of symlink targets instead of offsets.
+    pub symlinks_index: bool,
+    /// Keep compressed strings even where they are larger.
+    pub force: bool,
+    /// Store strings in plain tables, which releases before format 2.3 had.
+    pub plain: bool,
+}
+
+impl PackOptions {
+    /// Nothing packed.
+    pub const NONE: Self = Self {
+        chunk_table: false,
+        directories: false,
+        shared_files: false,
+        names: false,
+        names_index: false,
+        symlinks: false,
+        symlinks_index: false,
+        force: false,
+        plain: false,
+    };
+    /// Names and symlinks compressed where that makes them smaller.
+    pub const AUTO: Self = Self {
+        names: true,
+        symlinks: true,
+        ..Self::NONE
+    };
+    /// Everything packed.
+    pub const ALL: Self = Self {
+        chunk_table: true,
+        directories: true,
+        shared_files: true,
+        names: true,
+        names_index: true,
+        symlinks: true,
+        symlinks_index: true,
+        force: false,
+        plain: false,
+    };
+
+    /// Parses a comma-separated list: `auto` or `none` alone, or any of `all`, `chunk_table`, `directories`,
+    /// `shared_files`, `names`, `names_index`, `symlinks`, `symlinks_index`, `force` and `plain`.
+    ///
+    /// # Errors
+    /// `InvalidInput` for an unknown name, and for `auto` or `none` among others.
+    pub fn parse(list: &str) -> Result<Self> {
+        match list {
+            "auto" => return Ok(Self::AUTO),
+            "none" => return Ok(Self::NONE),
+            _ => {}
+        }
+        let mut pack = Self::NONE;
+        for name in list.split(',') {
+            let switch = match name {
+                "all" => {
+                    let Self { force, plain, .. } = pack;
+                    pack = Self {
+                        force,
+                        plain,
+                        ..Self::ALL
+                    };
+                    continue;
+                }
+                "chunk_table" => &mut pack.chunk_table,
+                "directories" => &mut pack.directories,
+                "shared_files" => &mut pack.shared_files,
+                "names" => &mut pack.names,
+                "names_index" => &mut pack.names_index,
+                "symlinks" => &mut pack.symlinks,
+                "symlinks_index" => &mut pack.symlinks_index,
+                "force" => &mut pack.force,
+                "plain" => &mut pack.plain,
+                "auto" | "none" => {
+                    return Err(Error::invalid_input(format!("'{name}' must stand alone")));
+                }
+                _ => {
+                    return Err(Error::invalid_input(format!(
+                        "unknown metadata packing '{name}': auto, none, or a list of all, chunk_table, directories, \
+                         shared_files, names, names_index, symlinks, symlinks_index, force, plain"
+                    )));
+                }
+            };
+            *switch = true;
+        }
+        Ok(pack)
+    }
+}
+
+impl Default for PackOptions {
+    fn default() -> Self {
+        Self::AUTO
+    }
+}
+
+impl BuildOptions {
+    /// Checks what single fields cannot say of themselves.
+    pub(crate) fn validate(&self) -> Result<()> {
+        if !(BLOCK_SIZE_BITS_MIN..=BLOCK_SIZE_BITS_MAX).contains(&self.block_size_bits) {
+            return Err(Error::invalid_input(format!(
+                "block size 2^{}: it must lie between 2^{BLOCK_SIZE_BITS_MIN} and 2^{BLOCK_SIZE_BITS_MAX}",
+                self.block_size_bits
+            )));
+        }
+        for (what, spec) in [
+            ("blocks", &self.compression),
+            ("the schema", &self.schema_compression),
+            ("the metadata", &self.metadata_compression),
+            ("the history", &self.history_compression),
+        ] {
+            if spec.requires_metadata() {
+                return Err(Error::invalid_input(format!(
+                    "{spec} cannot compress {what}: it needs data of a category that describes its samples"
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    /// The size of a block in bytes.
+    pub(crate) fn block_size(&self) -> u32 {
+        1 << self.block_size_bits
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn time_resolutions() {
+        let unit = |ns| TimeResolution::from_ns(ns).map(|u| (u.seconds(), u.subsec_multiplier()));
+        assert_eq!(unit(1).ok(), Some((1, Some(1))));
+        assert_eq!(unit(100_000_000).ok(), Some((1, Some(100_000_000))));
+        assert_eq!(unit(SECOND_NS).ok(), Some((1, None)));
+        assert_eq!(unit(300 * SECOND_NS).ok(), Some((300, None)));
+        assert_eq!(unit(4_294_967_295 * SECOND_NS).ok(), Some((u32::MAX, None)));
+        for bad in [0, 3, 300_000_000, SECOND_NS + 1, 4_294_967_296 * SECOND_NS] {
+            assert!(unit(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn packing_lists() {
+        let parse = |list| PackOptions::parse(list).ok();
+        assert_eq!(parse("auto"), Some(PackOptions::AUTO));
+        assert_eq!(parse("none"), Some(PackOptions::NONE));
+        assert_eq!(parse("all"), Some(PackOptions::ALL));
+        let force = PackOptions {
+            force: true,
+            ..PackOptions::ALL
+        };
+        assert_eq!(parse("force,all"), Some(force));
+        let named = PackOptions {
+            names_index: true,
+            shared_files: true,
+            ..PackOptions::NONE
+        };
+        assert_eq!(parse("shared_files,names_index"), Some(named));
+        for bad in ["", "none,plain", "names,auto", "nmes"] {
+            assert_eq!(parse(bad), None, "{bad}");
+        }
+    }
+}

@@ -1,0 +1,295 @@
+//! The file an image is written to, which appears under its name only when it is complete.
+//!
+//! The data goes to a temporary name in the same directory. Only [`AtomicFile::commit`] gives it the final name, after
+//! the data has reached the disk, so that neither a crash nor a full disk leaves a partial image or destroys an
+//! existing file. A process that is killed leaves at most the temporary name.
+//! Pipes and devices have no such thing as a final name and are written directly.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+use durin_format::{Error, Result};
+use rustix::fs::{AtFlags, CWD, RenameFlags};
+use rustix::io::Errno;
+
+/// Bytes of the final name that the temporary name repeats, so that any name has a temporary one within 255 bytes.
+const NAME_PREFIX_LEN: usize = 128;
+/// Temporary names tried before giving up; each can only be taken by a process that was killed and had our number.
+const ATTEMPTS_MAX: u32 = 1000;
+
+/// What becomes of a file that has the final name already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Existing {
+    /// It stays, and the new file is refused.
+    Keep,
+    /// It is replaced at the moment the new file is complete.
+    Replace,
+}
+
+/// A file that is being written.
+#[derive(Debug)]
+pub struct AtomicFile {
+    file: File,
+    /// Where the data is until it is complete; nothing if it is written directly.
+    temporary: Option<PathBuf>,
+    target: PathBuf,
+    existing: Existing,
+}
+
+impl AtomicFile {
+    /// Starts a file that is to be called `target`.
+    ///
+    /// # Errors
+    /// `InvalidInput` if `target` exists and is to be kept, or is a directory; `Io` if no file can be made beside it.
+    pub fn create(target: &Path, existing: Existing) -> Result<Self> {
+        let target = resolve(target);
+        match fs::metadata(&target) {
+            Ok(found) if found.is_dir() => {
+                return Err(Error::invalid_input(format!(
+                    "output '{}' is a directory",
+                    target.display()
+                )));
+            }
+            Ok(found) if found.file_type().is_char_device() || found.file_type().is_fifo() => {
+                return Self::open_directly(target, existing);
+            }
+            Ok(found) if found.file_type().is_block_device() && existing == Existing::Replace => {
+                return Self::open_directly(target, existing);
+            }
+            _ => {}
+        }
+        if existing == Existing::Keep && fs::symlink_metadata(&target).is_ok() {
+            return Err(already_exists(&target));
+        }
+        let (file, temporary) = create_beside(&target)?;
+        Ok(Self {
+            file,
+            temporary: Some(temporary),
+            target,
+            existing,
+        })
+    }
+
+    fn open_directly(target: PathBuf, existing: Existing) -> Result<Self> {
+        let file = OpenOptions::new()
+            .write(true)
+            .open(&target)
+            .map_err(|error| cannot("open", &target, error))?;
+        Ok(Self {
+            file,
+            temporary: None,
+            target,
+            existing,
+        })
+    }
+
+    /// Returns the device and inode number of what is being written, so that a scan can leave it out.
+    ///
+    /// # Errors
+    /// `Io` if the file cannot be asked.
+    pub fn id(&self) -> Result<(u64, u64)> {
+        let found = self
+            .file
+            .metadata()
+            .map_err(|error| cannot("examine", &self.target, error))?;
+        Ok((found.dev(), found.ino()))
+    }
+
+    /// Gives the file its name, once all of it is on the disk.
+    ///
+    /// # Errors
+    /// `Io` if the disk or the directory refuses; `InvalidInput` if a file to be kept has appeared in the meantime.
+    /// The temporary file is removed then.
+    pub fn commit(mut self) -> Result<()> {
+        let Some(temporary) = self.temporary.as_deref() else {
+            return Ok(());
+        };
+        self.file
+            .sync_all()
+            .map_err(|error| cannot("write", &self.target, error))?;
+        match self.existing {
+            Existing::Replace => fs::rename(temporary, &self.target),
+            Existing::Keep => rename_new(temporary, &self.target),
+        }
+        .map_err(|error| match error.kind() {
+            io::ErrorKind::AlreadyExists => already_exists(&self.target),
+            _ => cannot("create", &self.target, error),
+        })?;
+        self.temporary = None;
+        sync_directory(parent_of(&self.target)).map_err(|error| cannot("sync", &self.target, error))
+    }
+}
+
+impl Write for AtomicFile {
+    fn write(&mut self, data: &[u8]) -> io::Result<usize> {
+        self.file.write(data)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
+
+impl Drop for AtomicFile {
+    fn drop(&mut self) {
+        if let Some(temporary) = self.temporary.take() {
+            // There is nobody left to tell; what remains has a name that shows it is temporary.
+            drop(fs::remove_file(temporary));
+        }
+    }
+}
+
+/// A link to an existing file stands for that file, which is what gets replaced.
+fn resolve(target: &Path) -> PathBuf {
+    fs::canonicalize(target).unwrap_or_else(|_| target.to_owned())
+}
+
+fn parent_of(target: &Path) -> &Path {
+    match target.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    }
+}
+
+fn create_beside(target: &Path) -> Result<(File, PathBuf)> {
+    let name = target.file_name().ok_or_else(|| {
+        Error::invalid_input(format!("output '{}' has no file name", target.display()))
+    })?;
+    let prefix = name.as_bytes();
+    let prefix = OsStr::from_bytes(prefix.get(..NAME_PREFIX_LEN).unwrap_or(prefix));
+    let process = std::process::id();
+    for attempt in 0..ATTEMPTS_MAX {
+        let mut temporary = OsString::from(".");
+        temporary.push(prefix);
+        temporary.push(format!(".{process}-{attempt}.partial"));
+        let path = parent_of(target).join(temporary);
+        match OpenOptions::new().write(true).create_new(true).open(&path) {
+            Ok(file) => return Ok((file, path)),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(cannot("create", target, error)),
+        }
+    }
+    Err(Error::limit(format!(
+        "no free temporary name beside '{}' in {ATTEMPTS_MAX} attempts",
+        target.display()
+    )))
+}
+
+/// Renames unless the new name is taken, on any file system.
+fn rename_new(from: &Path, to: &Path) -> io::Result<()> {
+    match rustix::fs::renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
+        Err(Errno::INVAL | Errno::NOSYS) => {}
+        other => return Ok(other?),
+    }
+    rustix::fs::linkat(CWD, from, CWD, to, AtFlags::empty())?;
+    fs::remove_file(from)
+}
+
+/// Some file systems cannot sync a directory and say so; there is nothing better to do on them.
+fn sync_directory(path: &Path) -> io::Result<()> {
+    match File::open(path)?.sync_all() {
+        Err(error) if error.raw_os_error() == Some(Errno::INVAL.raw_os_error()) => Ok(()),
+        other => other,
+    }
+}
+
+fn already_exists(target: &Path) -> Error {
+    Error::invalid_input(format!(
+        "output '{}' already exists; it is only replaced when asked for",
+        target.display()
+    ))
+}
+
+fn cannot(verb: &str, target: &Path, error: io::Error) -> Error {
+    Error::io(format!("cannot {verb} '{}'", target.display()), error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(dir: &Path) -> Vec<String> {
+        let mut names: Vec<_> = fs::read_dir(dir)
+            .expect("readable")
+            .map(|entry| entry.expect("entry").file_name().to_string_lossy().into_owned())
+            .collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn appears_only_when_complete() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let target = dir.path().join("image");
+        let mut file = AtomicFile::create(&target, Existing::Keep).expect("created");
+        file.write_all(b"data").expect("written");
+        let partial = names(dir.path());
+        assert!(partial.len() == 1 && !partial[0].ends_with("image"), "{partial:?}");
+        file.commit().expect("committed");
+        assert_eq!(names(dir.path()), ["image"]);
+        assert_eq!(fs::read(&target).expect("readable"), b"data");
+    }
+
+    #[test]
+    fn dropped_leaves_nothing() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let target = dir.path().join("image");
+        fs::write(&target, "old").expect("written");
+        let mut file = AtomicFile::create(&target, Existing::Replace).expect("created");
+        file.write_all(b"new").expect("written");
+        drop(file);
+        assert_eq!(names(dir.path()), ["image"]);
+        assert_eq!(fs::read(&target).expect("readable"), b"old");
+    }
+
+    #[test]
+    fn existing_file_is_kept_or_replaced() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let target = dir.path().join("image");
+        fs::write(&target, "old").expect("written");
+        let error = AtomicFile::create(&target, Existing::Keep).expect_err("refused");
+        assert!(error.to_string().contains("already exists"), "{error}");
+        let link = dir.path().join("link");
+        std::os::unix::fs::symlink("image", &link).expect("a link");
+        let mut file = AtomicFile::create(&link, Existing::Replace).expect("created");
+        file.write_all(b"new").expect("written");
+        file.commit().expect("committed");
+        assert_eq!(fs::read(&target).expect("readable"), b"new");
+        assert!(fs::symlink_metadata(&link).expect("there").is_symlink());
+    }
+
+    #[test]
+    fn file_that_appears_meanwhile_is_kept() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let target = dir.path().join("image");
+        let file = AtomicFile::create(&target, Existing::Keep).expect("created");
+        fs::write(&target, "other").expect("written");
+        let error = file.commit().expect_err("refused");
+        assert!(error.to_string().contains("already exists"), "{error}");
+        assert_eq!(names(dir.path()), ["image"]);
+        assert_eq!(fs::read(&target).expect("readable"), b"other");
+    }
+
+    #[test]
+    fn longest_name_and_no_directory() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let target = dir.path().join("n".repeat(255));
+        let file = AtomicFile::create(&target, Existing::Keep).expect("created");
+        file.commit().expect("committed");
+        assert!(target.exists());
+        assert!(AtomicFile::create(dir.path(), Existing::Replace).is_err());
+        assert!(AtomicFile::create(&dir.path().join("no/image"), Existing::Keep).is_err());
+    }
+
+    #[test]
+    fn devices_are_written_directly() {
+        let mut file = AtomicFile::create(Path::new("/dev/null"), Existing::Keep).expect("opened");
+        file.write_all(b"data").expect("written");
+        file.commit().expect("nothing to do");
+        assert!(fs::metadata("/dev/null").expect("there").file_type().is_char_device());
+    }
+}

@@ -1,0 +1,50 @@
+//! What a finished build comes to.
+
+/// The figures of a finished build.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Report {
+    /// What is missing from the image or is not what it should be; the image is usable all the same.
+    pub errors: u64,
+    /// Bytes written, the header in front of the image included.
+    pub image_bytes: u64,
+    /// Directories of the image, the root included.
+    pub dirs: u64,
+    /// Regular files of the image, hard links counted once.
+    pub files: u64,
+    /// Symbolic links of the image.
+    pub symlinks: u64,
+    /// Further names of files.
+    pub hardlinks: u64,
+    /// Device nodes of the image.
+    pub devices: u64,
+    /// Fifos and sockets of the image.
+    pub specials: u64,
+    /// Inodes of the image.
+    pub inodes: u64,
+    /// Bytes of all regular files by their size, hard links once.
+    pub original_bytes: u64,
+    /// Bytes of all regular files without their holes, hard links once.
+    pub allocated_bytes: u64,
+    /// Files hashed to find equal ones.
+    pub hashed_files: u64,
+    /// Bytes hashed to find equal files.
+    pub hashed_bytes: u64,
+    /// Files that are equal to another.
+    pub duplicate_files: u64,
+    /// Bytes not stored because another file has them.
+    pub duplicate_bytes: u64,
+    /// Distinct contents that are not empty.
+    pub contents: u64,
+    /// Chunks of all contents, holes included.
+    pub chunks: u64,
+    /// Blocks of the image.
+    pub blocks: u64,
+    /// Bytes of all blocks before compression.
+    pub block_bytes: u64,
+    /// Bytes of all blocks as written.
+    pub compressed_block_bytes: u64,
+    /// Bytes of the metadata before compression.
+    pub metadata_bytes: u64,
+    /// Bytes of the metadata as written.
+    pub compressed_metadata_bytes: u64,
+}
