@@ -47,6 +47,18 @@ pub struct Decision {
 }
 
 impl Filter {
+    /// Takes the rules in order, each as [`Filter::add`] does.
+    ///
+    /// # Errors
+    /// As [`Filter::add`].
+    pub fn parse(rules: &[impl AsRef<str>]) -> Result<Self> {
+        let mut filter = Self::default();
+        for rule in rules {
+            filter.add(rule.as_ref())?;
+        }
+        Ok(filter)
+    }
+
     /// Adds a rule: `+ PATTERN` includes, `- PATTERN` excludes, `+i` and `-i` ignore letter case,
     /// `. FILE` takes rules from a file, where `#` begins a comment line.
     ///
@@ -135,11 +147,7 @@ mod tests {
     use super::*;
 
     fn filter(rules: &[&str]) -> Filter {
-        let mut filter = Filter::default();
-        for rule in rules {
-            filter.add(rule).expect(rule);
-        }
-        filter
+        Filter::parse(rules).expect("good rules")
     }
 
     /// Paths that end in `/` are directories.

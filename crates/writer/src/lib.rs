@@ -1,1 +1,48 @@
-//! Building DwarFS images
+//! Building DwarFS images.
+//!
+//! [`build`] runs the stages in this order, and the modules are named after them: `scan` reads the tree (leaving out
+//! what the [`filter`] says), `dedupe` finds equal files, `order` decides where contents go, `read` fetches them,
+//! `segment` cuts them into blocks, `compress` and `emit` write the blocks, and `metadata` describes everything.
+//! The image depends on the input and the options only: not on the number of threads, nor on the order in which the
+//! file system lists names. This crate knows nothing of reading images.
+//!
+//! ```
+//! use std::sync::atomic::AtomicBool;
+//!
+//! use durin_codec::Spec;
+//! use durin_writer::{BuildOptions, Input, Silent, Stats, build};
+//!
+//! # fn main() -> durin_format::Result<()> {
+//! # let dir = std::env::temp_dir().join(format!("durin-writer-example-{}", std::process::id()));
+//! # std::fs::create_dir_all(&dir)?;
+//! let mut options = BuildOptions::new(Input::Directory(dir.clone()));
+//! options.compression = Spec::parse("lz4")?;
+//! let mut image = Vec::new();
+//! let report = build(&options, &mut image, &Stats::default(), &Silent, &AtomicBool::new(false))?;
+//! assert_eq!((report.errors, report.image_bytes), (0, image.len() as u64));
+//! # std::fs::remove_dir_all(&dir)?;
+//! # Ok(())
+//! # }
+//! ```
+#![forbid(unsafe_code)]
+
+mod context;
+pub mod events;
+pub mod filter;
+pub mod level;
+pub mod mode;
+pub mod options;
+pub mod output;
+mod pipeline;
+pub mod report;
+mod scan;
+pub mod stats;
+mod status;
+mod sync;
+mod tree;
+
+pub use events::{Events, Silent};
+pub use options::{BuildOptions, Input, Order, PackOptions, TimeResolution};
+pub use pipeline::{build, decide};
+pub use report::Report;
+pub use stats::Stats;

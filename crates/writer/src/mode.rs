@@ -61,25 +61,29 @@ enum Source {
     Copy(u32),
 }
 
-/// Parses a comma-separated list of changes, to be applied in turn.
-///
-/// `umask` limits changes that name no class of users.
-///
-/// # Errors
-/// `InvalidInput` that quotes the part that is not a change.
-pub fn parse(spec: &str, umask: u32) -> Result<Vec<ChmodRule>> {
-    let mut rules = Vec::new();
-    for part in spec.split(',') {
-        if part == "norm" {
-            rules.append(&mut parse("ug-st,=Xr", umask)?);
-        } else if part.starts_with(|c: char| c.is_ascii_digit()) {
-            rules.push(parse_octal(part)?);
-        } else {
-            parse_symbolic(part, umask, &mut rules)
-                .ok_or_else(|| Error::invalid_input(format!("bad mode '{part}' in '{spec}'")))?;
+impl ChmodRule {
+    /// Parses a comma-separated list of changes, to be applied in turn.
+    ///
+    /// `umask` limits changes that name no class of users.
+    ///
+    /// # Errors
+    /// `InvalidInput` that quotes the part that is not a change.
+    pub fn parse(spec: &str, umask: u32) -> Result<Vec<Self>> {
+        let spec = spec.split(',').map(|part| match part {
+            "norm" => "ug-st,=Xr",
+            other => other,
+        });
+        let mut rules = Vec::new();
+        for part in spec.flat_map(|changes| changes.split(',')) {
+            if part.starts_with(|c: char| c.is_ascii_digit()) {
+                rules.push(parse_octal(part)?);
+            } else {
+                parse_symbolic(part, umask, &mut rules)
+                    .ok_or_else(|| Error::invalid_input(format!("bad mode '{part}'")))?;
+            }
         }
+        Ok(rules)
     }
-    Ok(rules)
 }
 
 /// Applies `rules` in turn to a whole `st_mode`, whose file type stays.
@@ -236,7 +240,7 @@ mod tests {
     const FILE: u32 = 0o100_000;
 
     fn changed(spec: &str, umask: u32, mode: u32) -> u32 {
-        apply(&parse(spec, umask).expect(spec), mode)
+        apply(&ChmodRule::parse(spec, umask).expect(spec), mode)
     }
 
     /// Runs chmod(1) on real files and directories with every kind of mode and compares.
@@ -332,7 +336,7 @@ mod tests {
     #[test]
     fn bad_modes_are_named() {
         for bad in ["", "u", "u+q", "8", "77777", "q+x", "u+x,", "DF+x", "u+gr", "0x1", "+x,norm2"] {
-            let error = parse(bad, 0).expect_err(bad);
+            let error = ChmodRule::parse(bad, 0).expect_err(bad);
             assert!(error.to_string().starts_with("bad mode"), "{error}");
         }
     }

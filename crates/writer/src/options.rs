@@ -163,10 +163,6 @@ impl Default for TimeResolution {
 
 /// Which tables of the metadata are packed, and how names are stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[expect(
-    clippy::struct_excessive_bools,
-    reason = "independent switches of one option, named as the user names them"
-)]
 pub struct PackOptions {
     /// Store differences in the chunk table.
     pub chunk_table: bool,
@@ -275,6 +271,44 @@ impl Default for PackOptions {
 }
 
 impl BuildOptions {
+    /// Packs `input` with everything else as the programs have it, except that nothing is compressed and nothing is
+    /// recorded of who built the image when.
+    #[must_use]
+    pub fn new(input: Input) -> Self {
+        Self {
+            input,
+            filter: Filter::default(),
+            remove_empty_dirs: false,
+            exclude_ids: Vec::new(),
+            block_size_bits: 24,
+            compression: Spec::NULL,
+            schema_compression: Spec::NULL,
+            metadata_compression: Spec::NULL,
+            history_compression: Spec::NULL,
+            order: Order::Path,
+            file_hash: Digest::parse("xxh3-128").ok(),
+            with_devices: false,
+            with_specials: false,
+            sparse_files: true,
+            set_owner: None,
+            set_group: None,
+            set_time: None,
+            keep_all_times: false,
+            time_resolution: TimeResolution::SECOND,
+            chmod: Vec::new(),
+            create_timestamp: None,
+            history: None,
+            section_index: true,
+            pack: PackOptions::AUTO,
+            hardlink_table: true,
+            header: Vec::new(),
+            workers: 1,
+            scanner_workers: 1,
+            compress_niceness: 0,
+            memory_limit: None,
+        }
+    }
+
     /// Checks what single fields cannot say of themselves.
     pub(crate) fn validate(&self) -> Result<()> {
         if !(BLOCK_SIZE_BITS_MIN..=BLOCK_SIZE_BITS_MAX).contains(&self.block_size_bits) {

@@ -23,11 +23,11 @@ const ATTEMPTS_MAX: u32 = 1000;
 
 /// What becomes of a file that has the final name already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Existing {
+pub enum Overwrite {
     /// It stays, and the new file is refused.
-    Keep,
+    Refuse,
     /// It is replaced at the moment the new file is complete.
-    Replace,
+    Allow,
 }
 
 /// A file that is being written.
@@ -37,7 +37,7 @@ pub struct AtomicFile {
     /// Where the data is until it is complete; nothing if it is written directly.
     temporary: Option<PathBuf>,
     target: PathBuf,
-    existing: Existing,
+    overwrite: Overwrite,
 }
 
 impl AtomicFile {
@@ -45,7 +45,7 @@ impl AtomicFile {
     ///
     /// # Errors
     /// `InvalidInput` if `target` exists and is to be kept, or is a directory; `Io` if no file can be made beside it.
-    pub fn create(target: &Path, existing: Existing) -> Result<Self> {
+    pub fn create(target: &Path, overwrite: Overwrite) -> Result<Self> {
         let target = resolve(target);
         match fs::metadata(&target) {
             Ok(found) if found.is_dir() => {
@@ -55,14 +55,14 @@ impl AtomicFile {
                 )));
             }
             Ok(found) if found.file_type().is_char_device() || found.file_type().is_fifo() => {
-                return Self::open_directly(target, existing);
+                return Self::open_directly(target, overwrite);
             }
-            Ok(found) if found.file_type().is_block_device() && existing == Existing::Replace => {
-                return Self::open_directly(target, existing);
+            Ok(found) if found.file_type().is_block_device() && overwrite == Overwrite::Allow => {
+                return Self::open_directly(target, overwrite);
             }
             _ => {}
         }
-        if existing == Existing::Keep && fs::symlink_metadata(&target).is_ok() {
+        if overwrite == Overwrite::Refuse && fs::symlink_metadata(&target).is_ok() {
             return Err(already_exists(&target));
         }
         let (file, temporary) = create_beside(&target)?;
@@ -70,11 +70,11 @@ impl AtomicFile {
             file,
             temporary: Some(temporary),
             target,
-            existing,
+            overwrite,
         })
     }
 
-    fn open_directly(target: PathBuf, existing: Existing) -> Result<Self> {
+    fn open_directly(target: PathBuf, overwrite: Overwrite) -> Result<Self> {
         let file = OpenOptions::new()
             .write(true)
             .open(&target)
@@ -83,7 +83,7 @@ impl AtomicFile {
             file,
             temporary: None,
             target,
-            existing,
+            overwrite,
         })
     }
 
@@ -111,9 +111,9 @@ impl AtomicFile {
         self.file
             .sync_all()
             .map_err(|error| cannot("write", &self.target, error))?;
-        match self.existing {
-            Existing::Replace => fs::rename(temporary, &self.target),
-            Existing::Keep => rename_new(temporary, &self.target),
+        match self.overwrite {
+            Overwrite::Allow => fs::rename(temporary, &self.target),
+            Overwrite::Refuse => rename_new(temporary, &self.target),
         }
         .map_err(|error| match error.kind() {
             io::ErrorKind::AlreadyExists => already_exists(&self.target),
@@ -225,7 +225,7 @@ mod tests {
     fn appears_only_when_complete() {
         let dir = tempfile::tempdir().expect("a directory");
         let target = dir.path().join("image");
-        let mut file = AtomicFile::create(&target, Existing::Keep).expect("created");
+        let mut file = AtomicFile::create(&target, Overwrite::Refuse).expect("created");
         file.write_all(b"data").expect("written");
         let partial = names(dir.path());
         assert!(partial.len() == 1 && !partial[0].ends_with("image"), "{partial:?}");
@@ -239,7 +239,7 @@ mod tests {
         let dir = tempfile::tempdir().expect("a directory");
         let target = dir.path().join("image");
         fs::write(&target, "old").expect("written");
-        let mut file = AtomicFile::create(&target, Existing::Replace).expect("created");
+        let mut file = AtomicFile::create(&target, Overwrite::Allow).expect("created");
         file.write_all(b"new").expect("written");
         drop(file);
         assert_eq!(names(dir.path()), ["image"]);
@@ -251,11 +251,11 @@ mod tests {
         let dir = tempfile::tempdir().expect("a directory");
         let target = dir.path().join("image");
         fs::write(&target, "old").expect("written");
-        let error = AtomicFile::create(&target, Existing::Keep).expect_err("refused");
+        let error = AtomicFile::create(&target, Overwrite::Refuse).expect_err("refused");
         assert!(error.to_string().contains("already exists"), "{error}");
         let link = dir.path().join("link");
         std::os::unix::fs::symlink("image", &link).expect("a link");
-        let mut file = AtomicFile::create(&link, Existing::Replace).expect("created");
+        let mut file = AtomicFile::create(&link, Overwrite::Allow).expect("created");
         file.write_all(b"new").expect("written");
         file.commit().expect("committed");
         assert_eq!(fs::read(&target).expect("readable"), b"new");
@@ -266,7 +266,7 @@ mod tests {
     fn file_that_appears_meanwhile_is_kept() {
         let dir = tempfile::tempdir().expect("a directory");
         let target = dir.path().join("image");
-        let file = AtomicFile::create(&target, Existing::Keep).expect("created");
+        let file = AtomicFile::create(&target, Overwrite::Refuse).expect("created");
         fs::write(&target, "other").expect("written");
         let error = file.commit().expect_err("refused");
         assert!(error.to_string().contains("already exists"), "{error}");
@@ -278,16 +278,16 @@ mod tests {
     fn longest_name_and_no_directory() {
         let dir = tempfile::tempdir().expect("a directory");
         let target = dir.path().join("n".repeat(255));
-        let file = AtomicFile::create(&target, Existing::Keep).expect("created");
+        let file = AtomicFile::create(&target, Overwrite::Refuse).expect("created");
         file.commit().expect("committed");
         assert!(target.exists());
-        assert!(AtomicFile::create(dir.path(), Existing::Replace).is_err());
-        assert!(AtomicFile::create(&dir.path().join("no/image"), Existing::Keep).is_err());
+        assert!(AtomicFile::create(dir.path(), Overwrite::Allow).is_err());
+        assert!(AtomicFile::create(&dir.path().join("no/image"), Overwrite::Refuse).is_err());
     }
 
     #[test]
     fn devices_are_written_directly() {
-        let mut file = AtomicFile::create(Path::new("/dev/null"), Existing::Keep).expect("opened");
+        let mut file = AtomicFile::create(Path::new("/dev/null"), Overwrite::Refuse).expect("opened");
         file.write_all(b"data").expect("written");
         file.commit().expect("nothing to do");
         assert!(fs::metadata("/dev/null").expect("there").file_type().is_char_device());

@@ -1,0 +1,53 @@
+//! What every stage of a build is given.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use durin_format::{Error, Result};
+
+use crate::events::Events;
+use crate::options::BuildOptions;
+use crate::stats::Stats;
+
+/// The surroundings of a build.
+#[derive(Clone, Copy)]
+pub(crate) struct Context<'a> {
+    pub(crate) options: &'a BuildOptions,
+    pub(crate) stats: &'a Stats,
+    pub(crate) events: &'a dyn Events,
+    /// Set by the user, or by a stage that has failed.
+    cancel: &'a AtomicBool,
+}
+
+impl<'a> Context<'a> {
+    pub(crate) fn new(
+        options: &'a BuildOptions,
+        stats: &'a Stats,
+        events: &'a dyn Events,
+        cancel: &'a AtomicBool,
+    ) -> Self {
+        Self {
+            options,
+            stats,
+            events,
+            cancel,
+        }
+    }
+
+    /// Counts and reports what is missing from the image; the build goes on.
+    pub(crate) fn problem(&self, message: &str) {
+        self.stats.errors.add(1);
+        self.events.error(message);
+    }
+
+    pub(crate) fn is_cancelled(&self) -> bool {
+        self.cancel.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn check_cancelled(&self) -> Result<()> {
+        if self.is_cancelled() {
+            Err(Error::cancelled())
+        } else {
+            Ok(())
+        }
+    }
+}
