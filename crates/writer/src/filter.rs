@@ -86,7 +86,8 @@ impl Filter {
 
     /// `open` are the rule files that are being read.
     fn add_nested(&mut self, rule: &str, open: &mut Vec<PathBuf>) -> Result<()> {
-        let bad = |reason: &str| Error::invalid_input(format!("bad filter rule '{rule}': {reason}"));
+        let bad =
+            |reason: &str| Error::invalid_input(format!("bad filter rule '{rule}': {reason}"));
         let (sign, argument) = rule
             .split_once([' ', '\t'])
             .ok_or_else(|| bad("a sign, a space and a pattern are needed"))?;
@@ -157,14 +158,22 @@ mod tests {
             for path in paths {
                 let name = path.trim_end_matches('/');
                 let is_dir = name.len() < path.len();
-                assert_eq!(filter.verdict(name.as_bytes(), is_dir), verdict, "{rules:?}: {path}");
+                assert_eq!(
+                    filter.verdict(name.as_bytes(), is_dir),
+                    verdict,
+                    "{rules:?}: {path}"
+                );
             }
         }
     }
 
     #[test]
     fn first_match_decides() {
-        check(&["+ keep.o", "- *.o"], &["a/keep.o", "b.c"], &["x.o", "a/x.o"]);
+        check(
+            &["+ keep.o", "- *.o"],
+            &["a/keep.o", "b.c"],
+            &["x.o", "a/x.o"],
+        );
         check(&["- *.o", "+ keep.o"], &["b.c"], &["keep.o"]);
         check(&[], &["a", "a/"], &[]);
     }
@@ -195,20 +204,41 @@ mod tests {
         let path = |name: &str| dir.path().join(name).display().to_string();
         let inner = "# comment\n\n  - *.o\n";
         fs::write(path("inner"), inner).expect("written");
-        fs::write(path("outer"), format!("+ keep.o\n. {}\n- *.a", path("inner"))).expect("written");
-        check(&[&format!(". {}", path("outer"))], &["keep.o", "x.c"], &["x.o", "x.a"]);
+        fs::write(
+            path("outer"),
+            format!("+ keep.o\n. {}\n- *.a", path("inner")),
+        )
+        .expect("written");
+        check(
+            &[&format!(". {}", path("outer"))],
+            &["keep.o", "x.c"],
+            &["x.o", "x.a"],
+        );
 
         fs::write(path("self"), format!("+ a\n. {}\n", path("self"))).expect("written");
-        let error = Filter::default().add(&format!(". {}", path("self"))).expect_err("circle");
+        let error = Filter::default()
+            .add(&format!(". {}", path("self")))
+            .expect_err("circle");
         assert!(error.to_string().contains("include themselves"), "{error}");
         fs::write(path("bad"), "+ a\n? b\n").expect("written");
-        let error = Filter::default().add(&format!(". {}", path("bad"))).expect_err("bad");
+        let error = Filter::default()
+            .add(&format!(". {}", path("bad")))
+            .expect_err("bad");
         assert!(error.to_string().contains("line 2"), "{error}");
     }
 
     #[test]
     fn bad_rules_say_why() {
-        for bad in ["", "+", "+ ", "+ /", "* x", "+x y", "- [a", ". /nonexistent/rules"] {
+        for bad in [
+            "",
+            "+",
+            "+ ",
+            "+ /",
+            "* x",
+            "+x y",
+            "- [a",
+            ". /nonexistent/rules",
+        ] {
             assert!(Filter::default().add(bad).is_err(), "{bad}");
         }
     }

@@ -25,7 +25,12 @@ pub struct LevelDefaults {
     pub history_compression: &'static str,
 }
 
-const fn row(bits: u32, data: &'static str, small: &'static str, metadata: &'static str) -> LevelDefaults {
+const fn row(
+    bits: u32,
+    data: &'static str,
+    small: &'static str,
+    metadata: &'static str,
+) -> LevelDefaults {
     LevelDefaults {
         block_size_bits: bits,
         compression: data,

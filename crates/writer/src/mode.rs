@@ -99,9 +99,7 @@ fn parse_octal(text: &str) -> Result<ChmodRule> {
     let bits = u32::from_str_radix(text, 8)
         .ok()
         .filter(|bits| *bits <= ALL)
-        .ok_or_else(|| {
-            Error::invalid_input(format!("bad mode '{text}': not octal up to 7777"))
-        })?;
+        .ok_or_else(|| Error::invalid_input(format!("bad mode '{text}': not octal up to 7777")))?;
     Ok(ChmodRule {
         applies_to: AppliesTo::All,
         action: Action::Replace,
@@ -197,11 +195,7 @@ impl ChmodRule {
             return mode;
         }
         // As chmod(1) does: a directory keeps its set-id bits unless they are named.
-        let kept = if is_dir {
-            SET_IDS & !self.mentioned
-        } else {
-            0
-        };
+        let kept = if is_dir { SET_IDS & !self.mentioned } else { 0 };
         let bits = self.bits(mode, is_dir) & self.settable & !kept;
         match self.action {
             Action::Add => mode | bits,
@@ -247,14 +241,48 @@ mod tests {
     #[test]
     fn does_what_chmod_does() {
         let specs = [
-            "u+x", "g-w", "o=r", "a=rwx", "+x", "-w", "=r", "=rX", "+X", "a+X", "u=g", "g=u", "o=u",
-            "u+s", "g+s", "ug-s", "+t", "o+t", "u+t", "a-t", "+s", "=s", "u=rwx,go=rx", "u+r-w=x",
-            "go=", "=", "ug=o", "a=u", "+wx", "-rwx", "u=s", "g=s", "ug+st", "a=t", "o+s", "g=o,o=u,u+w",
-            "ug-st,=Xr", "u=g-w",
+            "u+x",
+            "g-w",
+            "o=r",
+            "a=rwx",
+            "+x",
+            "-w",
+            "=r",
+            "=rX",
+            "+X",
+            "a+X",
+            "u=g",
+            "g=u",
+            "o=u",
+            "u+s",
+            "g+s",
+            "ug-s",
+            "+t",
+            "o+t",
+            "u+t",
+            "a-t",
+            "+s",
+            "=s",
+            "u=rwx,go=rx",
+            "u+r-w=x",
+            "go=",
+            "=",
+            "ug=o",
+            "a=u",
+            "+wx",
+            "-rwx",
+            "u=s",
+            "g=s",
+            "ug+st",
+            "a=t",
+            "o+s",
+            "g=o,o=u,u+w",
+            "ug-st,=Xr",
+            "u=g-w",
         ];
         let modes = [
-            0o000, 0o644, 0o755, 0o777, 0o700, 0o070, 0o007, 0o4755, 0o2755, 0o1777, 0o6711, 0o7777, 0o421,
-            0o124, 0o111, 0o660,
+            0o000, 0o644, 0o755, 0o777, 0o700, 0o070, 0o007, 0o4755, 0o2755, 0o1777, 0o6711,
+            0o7777, 0o421, 0o124, 0o111, 0o660,
         ];
         let dir = tempfile::tempdir().expect("a directory");
         for umask in [0o022, 0o077, 0o000, 0o027] {
@@ -317,7 +345,11 @@ mod tests {
             ("uD-w,gF+w", 0o620, 0o400),
         ] {
             assert_eq!(changed(spec, 0o022, FILE | 0o600), FILE | file, "{spec}");
-            assert_eq!(changed(spec, 0o022, DIRECTORY | 0o600), DIRECTORY | dir, "{spec}");
+            assert_eq!(
+                changed(spec, 0o022, DIRECTORY | 0o600),
+                DIRECTORY | dir,
+                "{spec}"
+            );
         }
     }
 
@@ -335,7 +367,9 @@ mod tests {
 
     #[test]
     fn bad_modes_are_named() {
-        for bad in ["", "u", "u+q", "8", "77777", "q+x", "u+x,", "DF+x", "u+gr", "0x1", "+x,norm2"] {
+        for bad in [
+            "", "u", "u+q", "8", "77777", "q+x", "u+x,", "DF+x", "u+gr", "0x1", "+x,norm2",
+        ] {
             let error = ChmodRule::parse(bad, 0).expect_err(bad);
             assert!(error.to_string().starts_with("bad mode"), "{error}");
         }

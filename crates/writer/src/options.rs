@@ -145,7 +145,9 @@ impl TimeResolution {
     /// Whole seconds per unit, at least 1.
     #[must_use]
     pub fn seconds(self) -> u32 {
-        u32::try_from(self.ns / SECOND_NS).unwrap_or(u32::MAX).max(1)
+        u32::try_from(self.ns / SECOND_NS)
+            .unwrap_or(u32::MAX)
+            .max(1)
     }
 
     /// Nanoseconds per unit, if that is less than a second.

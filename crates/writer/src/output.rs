@@ -215,7 +215,13 @@ mod tests {
     fn names(dir: &Path) -> Vec<String> {
         let mut names: Vec<_> = fs::read_dir(dir)
             .expect("readable")
-            .map(|entry| entry.expect("entry").file_name().to_string_lossy().into_owned())
+            .map(|entry| {
+                entry
+                    .expect("entry")
+                    .file_name()
+                    .to_string_lossy()
+                    .into_owned()
+            })
             .collect();
         names.sort();
         names
@@ -228,7 +234,10 @@ mod tests {
         let mut file = AtomicFile::create(&target, Overwrite::Refuse).expect("created");
         file.write_all(b"data").expect("written");
         let partial = names(dir.path());
-        assert!(partial.len() == 1 && !partial[0].ends_with("image"), "{partial:?}");
+        assert!(
+            partial.len() == 1 && !partial[0].ends_with("image"),
+            "{partial:?}"
+        );
         file.commit().expect("committed");
         assert_eq!(names(dir.path()), ["image"]);
         assert_eq!(fs::read(&target).expect("readable"), b"data");
@@ -287,9 +296,15 @@ mod tests {
 
     #[test]
     fn devices_are_written_directly() {
-        let mut file = AtomicFile::create(Path::new("/dev/null"), Overwrite::Refuse).expect("opened");
+        let mut file =
+            AtomicFile::create(Path::new("/dev/null"), Overwrite::Refuse).expect("opened");
         file.write_all(b"data").expect("written");
         file.commit().expect("nothing to do");
-        assert!(fs::metadata("/dev/null").expect("there").file_type().is_char_device());
+        assert!(
+            fs::metadata("/dev/null")
+                .expect("there")
+                .file_type()
+                .is_char_device()
+        );
     }
 }

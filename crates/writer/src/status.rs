@@ -65,7 +65,12 @@ impl Status {
     /// Asks for the entry `name` of a directory; a symbolic link is not followed.
     pub(crate) fn of_entry(dir: impl AsFd, name: &CStr) -> io::Result<Self> {
         let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT;
-        Ok(Self::from(statx(dir, name, flags, StatxFlags::BASIC_STATS)?))
+        Ok(Self::from(statx(
+            dir,
+            name,
+            flags,
+            StatxFlags::BASIC_STATS,
+        )?))
     }
 
     /// Asks for an open file.

@@ -4,7 +4,9 @@ use durin_format::{Error, Result};
 
 use super::listing::{FoundDir, Listing};
 use crate::status::Status;
-use crate::tree::{Detail, Dir, DirIndex, Entry, EntryIndex, FurtherTimes, LinkedEntry, Tree, count_of};
+use crate::tree::{
+    Detail, Dir, DirIndex, Entry, EntryIndex, FurtherTimes, LinkedEntry, Tree, count_of,
+};
 
 /// The most entries of an image.
 ///

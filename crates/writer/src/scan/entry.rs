@@ -123,7 +123,11 @@ impl<'a> Examiner<'a> {
 }
 
 /// Appends the target to the listing; returns nothing if its length does not fit.
-fn read_target(dir: BorrowedFd<'_>, name: &CStr, listing: &mut Listing) -> io::Result<Option<Detail>> {
+fn read_target(
+    dir: BorrowedFd<'_>,
+    name: &CStr,
+    listing: &mut Listing,
+) -> io::Result<Option<Detail>> {
     let target = readlinkat(dir, name, Vec::new())?;
     let target = target.as_bytes();
     if target.is_empty() || target.len() > TARGET_LEN_MAX {

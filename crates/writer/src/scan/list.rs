@@ -121,7 +121,10 @@ impl ListScan<'_> {
         found.list_place = place;
         let is_dir = matches!(found.detail, Detail::Directory { .. });
         if is_parent && !is_dir {
-            let message = format!("'{}' is listed to contain files, but is no directory", display());
+            let message = format!(
+                "'{}' is listed to contain files, but is no directory",
+                display()
+            );
             self.context.problem(&message);
             return None;
         }
@@ -167,7 +170,11 @@ mod tests {
     fn paths_relative_to_the_root() {
         let check = |base: Option<&str>, path: &str, expect: Option<&str>| {
             let found = relative_to(base.map(Path::new), Path::new(path));
-            assert_eq!(found, expect.map(|text| text.as_bytes().to_vec()), "{base:?} {path}");
+            assert_eq!(
+                found,
+                expect.map(|text| text.as_bytes().to_vec()),
+                "{base:?} {path}"
+            );
         };
         check(None, "a//b/./c/", Some("a/b/c"));
         check(None, "a/../b", Some("b"));

@@ -38,7 +38,11 @@ pub(crate) enum Excluded {
 }
 
 /// Reads the directory `root` and returns a listing for each directory; that of the root comes first.
-pub(crate) fn walk(context: Context<'_>, root: &OwnedFd, excluded: Excluded) -> Result<Vec<Listing>> {
+pub(crate) fn walk(
+    context: Context<'_>,
+    root: &OwnedFd,
+    excluded: Excluded,
+) -> Result<Vec<Listing>> {
     let walk = Walk {
         context,
         examiner: Examiner::new(context),
@@ -290,7 +294,8 @@ impl Walk<'_> {
     }
 
     fn open(&self, pending: &Pending) -> rustix::io::Result<OwnedFd> {
-        let open = |dir: BorrowedFd<'_>, name: &[u8]| openat(dir, name, DIRECTORY_FLAGS, Mode::empty());
+        let open =
+            |dir: BorrowedFd<'_>, name: &[u8]| openat(dir, name, DIRECTORY_FLAGS, Mode::empty());
         if let Some(parent) = &pending.parent {
             let name = self.lock().places[pending.number as usize].name.clone();
             return open(parent.fd.as_fd(), &name);
