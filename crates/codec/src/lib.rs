@@ -1,1 +1,48 @@
-//! Compression algorithms of DwarFS sections
+//! The compression algorithms of DwarFS sections, in both directions.
+//!
+//! [`Spec`] is what a user asks for (`zstd:level=22`) and makes an [`Encoder`] for each thread that compresses.
+//! [`Decoder`] turns the payload of a section back into its bytes and continues where it stopped, as far as the
+//! algorithm allows; [`decompress`] does it at once.
+//! What a payload consists of is in the specification's chapter 3.
+//!
+//! Payloads are untrusted. Their uncompressed size is found and compared with a ceiling before anything is allocated,
+//! a payload that ends early or goes on too long is an error, and memory stays near that ceiling plus the window
+//! of the algorithm.
+//!
+//! This crate is the only one that calls C libraries for compression. It starts no thread and does no I/O.
+//!
+//! ```
+//! use durin_codec::{Spec, decompress, encode_section};
+//! use durin_format::section::CompressionType;
+//!
+//! let data = b"to and fro and ".repeat(1000);
+//! let spec = Spec::parse("zstd:level=9")?;
+//! let mut encoder = spec.encoder(data.len(), None)?;
+//! let encoded = encode_section(encoder.as_mut(), spec.compression_type(), data.clone())?;
+//! assert_eq!(encoded.compression, CompressionType::Zstd);
+//! assert_eq!(decompress(encoded.compression, &encoded.payload, 1 << 20)?, data);
+//! # Ok::<(), durin_format::Error>(())
+//! ```
+
+mod brotli;
+mod decoder;
+mod encoder;
+mod flac;
+mod help;
+mod layout;
+mod lz4;
+mod lzma;
+mod null;
+mod options;
+mod output;
+mod ricepp;
+mod size_prefix;
+mod spec;
+mod versions;
+mod zstd;
+
+pub use decoder::{Decoder, decompress, uncompressed_len};
+pub use encoder::{Encoded, Encoder, encode_section};
+pub use help::{AlgorithmHelp, algorithms};
+pub use spec::Spec;
+pub use versions::library_versions;

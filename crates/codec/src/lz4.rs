@@ -1,0 +1,91 @@
+//! LZ4: a size of 32 bits, then one raw block.
+//!
+//! `lz4` and `lz4hc` differ in how hard they search; the result is read the same way.
+
+use std::fmt;
+
+use ::lz4::block::{CompressionMode, compress_bound, compress_to_buffer, decompress_to_buffer};
+use durin_format::{Error, Result};
+
+use crate::encoder::Encoder;
+use crate::options::Options;
+use crate::output::zeroed;
+
+/// What the library allocates for the slower of the two (`LZ4_STREAMHC_MINSIZE`), rounded up.
+pub(crate) const ENCODER_BYTES: u64 = 1 << 18;
+
+const PREFIX_LEN: usize = 4;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Lz4hcOptions {
+    level: u32,
+}
+
+impl Lz4hcOptions {
+    pub(crate) fn parse(options: &mut Options<'_>) -> Result<Self> {
+        Ok(Self {
+            level: options.u32("level", 0..=12)?.unwrap_or(9),
+        })
+    }
+
+    pub(crate) fn encoder(&self) -> Lz4Encoder {
+        Lz4Encoder(CompressionMode::HIGHCOMPRESSION(self.level.cast_signed()))
+    }
+}
+
+impl fmt::Display for Lz4hcOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "lz4hc:level={}", self.level)
+    }
+}
+
+pub(crate) struct Lz4Encoder(CompressionMode);
+
+impl Lz4Encoder {
+    pub(crate) fn fast() -> Self {
+        Self(CompressionMode::DEFAULT)
+    }
+}
+
+impl Encoder for Lz4Encoder {
+    fn encode(&mut self, data: &[u8], out: &mut Vec<u8>) -> Result<()> {
+        // The library counts in 31 bits; this checks it as well.
+        let bound = compress_bound(data.len())
+            .map_err(|error| Error::limit(format!("lz4: {} bytes: {error}", data.len())))?;
+        zeroed(out, PREFIX_LEN + bound)?;
+        let len = compress_to_buffer(data, Some(self.0), true, out)
+            .map_err(|error| Error::limit("lz4").with_source(error))?;
+        out.truncate(len);
+        Ok(())
+    }
+}
+
+pub(crate) fn uncompressed_len(payload: &[u8]) -> Result<u64> {
+    match payload.first_chunk::<PREFIX_LEN>() {
+        Some(prefix) => Ok(u64::from(u32::from_le_bytes(*prefix))),
+        None => Err(Error::corrupt(format!(
+            "lz4: payload of {} bytes, without its size",
+            payload.len()
+        ))),
+    }
+}
+
+/// Replaces `out` by all `len` bytes of `payload`.
+pub(crate) fn decode(payload: &[u8], out: &mut Vec<u8>, len: usize) -> Result<()> {
+    let block = payload.get(PREFIX_LEN..).unwrap_or_default();
+    // The library takes the length of its input modulo 2^32.
+    if i32::try_from(block.len()).is_err() {
+        return Err(Error::corrupt("lz4: block above 2 GiB"));
+    }
+    let expected = i32::try_from(len)
+        .map_err(|_| Error::corrupt(format!("lz4: size of {len} bytes is above 2 GiB")))?;
+    zeroed(out, len)?;
+    let found = decompress_to_buffer(block, Some(expected), out)
+        .map_err(|_| Error::corrupt("lz4: malformed block, or one of more bytes than its size"))?;
+    if found != len {
+        return Err(Error::corrupt(format!(
+            "lz4: block of {found} bytes, expected {len}"
+        )));
+    }
+    Ok(())
+}

@@ -1,0 +1,290 @@
+//! LZMA: `.xz` streams, written as one stream of one block with CRC64.
+
+use std::fmt;
+
+use durin_format::{Error, Result};
+use liblzma::stream::{
+    Action, CONCATENATED, Check, Filters, LzmaOptions as Preset, MatchFinder, Mode, PRESET_EXTREME,
+    Status, Stream,
+};
+
+use crate::encoder::Encoder;
+use crate::options::Options;
+use crate::output::reserve_total;
+
+mod index;
+
+pub(crate) use index::uncompressed_len;
+
+const LEVEL_DEFAULT: u32 = 9;
+
+/// A filter that makes machine code more compressible by turning relative addresses into absolute ones.
+type Filter = fn(&mut Filters) -> &mut Filters;
+
+const BINARIES: [(&str, Filter); 6] = [
+    ("x86", Filters::x86),
+    ("powerpc", Filters::powerpc),
+    ("ia64", Filters::ia64),
+    ("arm", Filters::arm),
+    ("armthumb", Filters::arm_thumb),
+    ("sparc", Filters::sparc),
+];
+
+const MODES: [(&str, Mode); 2] = [("fast", Mode::Fast), ("normal", Mode::Normal)];
+
+const MATCH_FINDERS: [(&str, MatchFinder); 5] = [
+    ("hc3", MatchFinder::HashChain3),
+    ("hc4", MatchFinder::HashChain4),
+    ("bt2", MatchFinder::BinaryTree2),
+    ("bt3", MatchFinder::BinaryTree3),
+    ("bt4", MatchFinder::BinaryTree4),
+];
+
+/// Names are kept rather than what they stand for: the latter can be neither compared nor shown.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct LzmaOptions {
+    level: u32,
+    dict_log2: Option<u32>,
+    extreme: bool,
+    binary: Option<&'static str>,
+    mode: Option<&'static str>,
+    match_finder: Option<&'static str>,
+    nice: Option<u32>,
+    depth: Option<u32>,
+}
+
+impl LzmaOptions {
+    pub(crate) fn parse(options: &mut Options<'_>) -> Result<Self> {
+        Ok(Self {
+            level: options.u32("level", 0..=9)?.unwrap_or(LEVEL_DEFAULT),
+            dict_log2: options.u32("dict_size", 12..=30)?,
+            extreme: options.flag("extreme")?,
+            binary: options.choice("binary", &names(&BINARIES))?,
+            mode: options.choice("mode", &names(&MODES))?,
+            match_finder: options.choice("mf", &names(&MATCH_FINDERS))?,
+            nice: options.u32("nice", 0..=273)?,
+            depth: options.u32("depth", 0..=u32::MAX)?,
+        })
+    }
+
+    pub(crate) fn encoder(&self, block_len: usize) -> Result<LzmaEncoder> {
+        let encoder = LzmaEncoder {
+            options: self.clone(),
+        };
+        // Find out now whether the options go together.
+        encoder.stream(block_len.min(1 << 12), None)?;
+        Ok(encoder)
+    }
+
+    /// The dictionary for `len` bytes of data: never larger than they are, so that memory is as small as it can be.
+    fn dict_len(&self, len: usize) -> u32 {
+        /// Dictionary sizes of levels 0 to 9, as log2.
+        const BY_LEVEL_LOG2: [u32; 10] = [18, 20, 21, 22, 22, 23, 23, 24, 25, 26];
+        const LEN_MIN: u32 = 1 << 12;
+        let by_level = BY_LEVEL_LOG2.get(self.level as usize).copied();
+        let asked = 1 << self.dict_log2.or(by_level).unwrap_or(26);
+        u32::try_from(len)
+            .map_or(asked, |len| asked.min(len))
+            .max(LEN_MIN)
+    }
+
+    /// Source: the column "CompMem" in the manual page of xz.
+    pub(crate) fn encoder_bytes(&self, block_len: usize) -> u64 {
+        let dict_len = u64::from(self.dict_len(block_len));
+        let chained = match self.match_finder {
+            Some(name) => name.starts_with("hc"),
+            None => self.level <= 3 && !self.extreme,
+        };
+        // The window, half as much again, the hash table and one or two links a position.
+        let bytes_per_position = if chained { 8 } else { 12 };
+        dict_len * bytes_per_position + (8 << 20)
+    }
+
+    fn preset(&self, len: usize) -> Result<Preset> {
+        let extreme = if self.extreme { PRESET_EXTREME } else { 0 };
+        let mut preset = Preset::new_preset(self.level | extreme).map_err(encode_error)?;
+        preset.dict_size(self.dict_len(len));
+        if let Some(mode) = find(&MODES, self.mode) {
+            preset.mode(mode);
+        }
+        if let Some(match_finder) = find(&MATCH_FINDERS, self.match_finder) {
+            preset.match_finder(match_finder);
+        }
+        if let Some(nice @ 1..) = self.nice {
+            // The library knows no shorter one than 2.
+            preset.nice_len(nice.max(2));
+        }
+        if let Some(depth) = self.depth {
+            preset.depth(depth);
+        }
+        Ok(preset)
+    }
+}
+
+impl fmt::Display for LzmaOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let number = |value: Option<u32>| value.map(|value| value.to_string());
+        let name = |value: Option<&str>| value.map(str::to_owned);
+        write!(f, "lzma:level={}", self.level)?;
+        show(f, "dict_size", number(self.dict_log2))?;
+        if self.extreme {
+            f.write_str(":extreme")?;
+        }
+        show(f, "binary", name(self.binary))?;
+        show(f, "mode", name(self.mode))?;
+        show(f, "mf", name(self.match_finder))?;
+        show(f, "nice", number(self.nice))?;
+        show(f, "depth", number(self.depth))
+    }
+}
+
+fn show(f: &mut fmt::Formatter<'_>, key: &str, value: Option<String>) -> fmt::Result {
+    match value {
+        Some(value) => write!(f, ":{key}={value}"),
+        None => Ok(()),
+    }
+}
+
+fn names<T>(table: &[(&'static str, T)]) -> Vec<(&'static str, &'static str)> {
+    table.iter().map(|(name, _)| (*name, *name)).collect()
+}
+
+fn find<T: Copy>(table: &[(&str, T)], name: Option<&str>) -> Option<T> {
+    let (_, value) = table.iter().find(|(known, _)| Some(*known) == name)?;
+    Some(*value)
+}
+
+pub(crate) struct LzmaEncoder {
+    options: LzmaOptions,
+}
+
+impl LzmaEncoder {
+    fn stream(&self, len: usize, binary: Option<Filter>) -> Result<Stream> {
+        let preset = self.options.preset(len)?;
+        let mut filters = Filters::new();
+        if let Some(binary) = binary {
+            binary(&mut filters);
+        }
+        filters.lzma2(&preset);
+        Stream::new_stream_encoder(&filters, Check::Crc64).map_err(encode_error)
+    }
+
+    fn encode_with(&self, data: &[u8], out: &mut Vec<u8>, binary: Option<Filter>) -> Result<()> {
+        let mut stream = self.stream(data.len(), binary)?;
+        out.clear();
+        // LZMA2 stores what does not shrink in chunks of 64 KiB with 3 bytes each.
+        reserve_total(out, data.len() + data.len() / 4096 + 256)?;
+        let mut consumed = 0;
+        loop {
+            let rest = data.get(consumed..).unwrap_or_default();
+            let status = stream
+                .process_vec(rest, out, Action::Finish)
+                .map_err(encode_error)?;
+            if status == Status::StreamEnd {
+                return Ok(());
+            }
+            consumed = usize::try_from(stream.total_in()).unwrap_or(data.len());
+            reserve_total(out, out.len() + data.len() / 16 + 4096)?;
+        }
+    }
+}
+
+impl Encoder for LzmaEncoder {
+    fn encode(&mut self, data: &[u8], out: &mut Vec<u8>) -> Result<()> {
+        self.encode_with(data, out, None)?;
+        if let Some(binary) = find(&BINARIES, self.options.binary) {
+            let mut filtered = Vec::new();
+            self.encode_with(data, &mut filtered, Some(binary))?;
+            if filtered.len() < out.len() {
+                *out = filtered;
+            }
+        }
+        Ok(())
+    }
+}
+
+pub(crate) struct LzmaDecoder {
+    stream: Stream,
+    finished: bool,
+}
+
+/// Enough for the largest dictionary that an option can ask for, 1 GiB. Pages that no data reach stay unused.
+const DECODER_BYTES_MAX: u64 = (1 << 30) + (1 << 24);
+
+impl LzmaDecoder {
+    pub(crate) fn new() -> Result<Self> {
+        let stream =
+            Stream::new_stream_decoder(DECODER_BYTES_MAX, CONCATENATED).map_err(decode_error)?;
+        Ok(Self {
+            stream,
+            finished: false,
+        })
+    }
+
+    /// Appends to `out` until it holds `want` of all `len` bytes.
+    pub(crate) fn decode_to(
+        &mut self,
+        payload: &[u8],
+        out: &mut Vec<u8>,
+        want: usize,
+        len: usize,
+    ) -> Result<()> {
+        reserve_total(out, len)?;
+        while out.len() < want {
+            let filled = out.len();
+            out.resize(want, 0);
+            let written = self.process(payload, out.get_mut(filled..).unwrap_or_default());
+            out.truncate(filled + *written.as_ref().unwrap_or(&0));
+            if written? == 0 && self.finished {
+                return Err(Error::corrupt("lzma: fewer bytes than the index says"));
+            }
+        }
+        // What follows the last byte of data: checks, index and padding.
+        while out.len() == len && !self.finished {
+            self.process(payload, &mut [])?;
+        }
+        Ok(())
+    }
+
+    /// Decodes the next bytes into `target` and returns how many; fails when nothing moves.
+    fn process(&mut self, payload: &[u8], target: &mut [u8]) -> Result<usize> {
+        let (in_before, out_before) = (self.stream.total_in(), self.stream.total_out());
+        let consumed = usize::try_from(in_before).unwrap_or(usize::MAX);
+        let rest = payload.get(consumed..).unwrap_or_default();
+        let status = self
+            .stream
+            .process(rest, target, Action::Finish)
+            .map_err(decode_error)?;
+        self.finished = status == Status::StreamEnd;
+        let written = self.stream.total_out() - out_before;
+        if !self.finished && written == 0 && self.stream.total_in() == in_before {
+            return Err(Error::corrupt(
+                "lzma: the stream does not end with its data",
+            ));
+        }
+        Ok(usize::try_from(written).unwrap_or(target.len()))
+    }
+}
+
+fn encode_error(error: liblzma::stream::Error) -> Error {
+    use liblzma::stream::Error as E;
+    let message = format!("lzma: {error}");
+    match error {
+        E::Mem | E::MemLimit => Error::limit(message),
+        _ => Error::invalid_input(message),
+    }
+}
+
+fn decode_error(error: liblzma::stream::Error) -> Error {
+    use liblzma::stream::Error as E;
+    match error {
+        E::Mem => Error::limit("lzma: no memory for the dictionary"),
+        E::MemLimit => Error::limit(format!(
+            "lzma: decoding takes more memory than DECODER_BYTES_MAX = {DECODER_BYTES_MAX}"
+        )),
+        E::Options => {
+            Error::unsupported("lzma: filters that this release of liblzma does not know")
+        }
+        _ => Error::corrupt(format!("lzma: {error}")),
+    }
+}

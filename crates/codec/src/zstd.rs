@@ -1,0 +1,312 @@
+//! Zstandard: one frame that tells its content size.
+
+use std::fmt;
+
+use durin_format::{Error, Result};
+use zstd_safe::{
+    CCtx, CParameter, DCtx, DParameter, InBuffer, OutBuffer, ResetDirective, Strategy, zstd_sys,
+};
+
+use crate::encoder::Encoder;
+use crate::options::Options;
+use crate::output::reserve_total;
+
+const LEVEL_DEFAULT: i32 = 22;
+
+/// A parameter of the library that an option sets to a number.
+struct RawKey {
+    name: &'static str,
+    min: u32,
+    max: u32,
+    parameter: fn(u32) -> CParameter,
+}
+
+/// Ranges as `ZSTD_cParam_getBounds` gives them for 64 bits.
+const RAW_KEYS: [RawKey; 11] = [
+    raw_key("wlog", 10, 31, CParameter::WindowLog),
+    raw_key("hlog", 6, 30, CParameter::HashLog),
+    raw_key("clog", 6, 30, CParameter::ChainLog),
+    raw_key("slog", 1, 30, CParameter::SearchLog),
+    raw_key("mml", 3, 7, CParameter::MinMatch),
+    raw_key("tlen", 0, 1 << 17, CParameter::TargetLength),
+    raw_key("strat", 1, 9, strategy),
+    raw_key("lhlog", 6, 30, CParameter::LdmHashLog),
+    raw_key("lmml", 4, 4096, CParameter::LdmMinMatch),
+    raw_key("lblog", 1, 8, CParameter::LdmBucketSizeLog),
+    raw_key("lhrlog", 0, 25, CParameter::LdmHashRateLog),
+];
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ZstdOptions {
+    level: i32,
+    long: bool,
+    /// Same places as [`RAW_KEYS`].
+    raw: [Option<u32>; RAW_KEYS.len()],
+}
+
+impl ZstdOptions {
+    pub(crate) fn parse(options: &mut Options<'_>) -> Result<Self> {
+        let levels = i64::from(zstd_safe::min_c_level())..=i64::from(zstd_safe::max_c_level());
+        let level = options.integer("level", levels)?;
+        let mut raw = [None; RAW_KEYS.len()];
+        for (value, key) in raw.iter_mut().zip(&RAW_KEYS) {
+            *value = options.u32(key.name, key.min..=key.max)?;
+        }
+        Ok(Self {
+            level: level
+                .and_then(|level| i32::try_from(level).ok())
+                .unwrap_or(LEVEL_DEFAULT),
+            long: options.flag("long")?,
+            raw,
+        })
+    }
+
+    pub(crate) fn encoder(&self, block_len: usize) -> Result<ZstdEncoder> {
+        let mut context = CCtx::try_create().ok_or_else(|| Error::limit("zstd: no memory"))?;
+        for parameter in self.parameters(block_len) {
+            context
+                .set_parameter(parameter)
+                .map_err(|code| failure(code, Error::invalid_input))?;
+        }
+        Ok(ZstdEncoder(context))
+    }
+
+    fn parameters(&self, block_len: usize) -> Vec<CParameter> {
+        let mut parameters = vec![CParameter::CompressionLevel(self.level)];
+        if self.long {
+            parameters.push(CParameter::EnableLongDistanceMatching(true));
+            parameters.push(CParameter::WindowLog(long_window_log2(block_len)));
+        }
+        // After those of `long`, so that an explicit `wlog` wins.
+        for (key, value) in RAW_KEYS.iter().zip(self.raw) {
+            parameters.extend(value.map(key.parameter));
+        }
+        parameters
+    }
+
+    #[expect(unsafe_code, reason = "the safe wrapper has no estimates")]
+    pub(crate) fn encoder_bytes(&self, block_len: usize) -> u64 {
+        // SAFETY: a function from integers to integers, defined for all of them.
+        let mut parameters = unsafe { zstd_sys::ZSTD_getCParams(self.level, block_len as u64, 0) };
+        for parameter in self.parameters(block_len) {
+            match parameter {
+                CParameter::WindowLog(value) => parameters.windowLog = value,
+                CParameter::HashLog(value) => parameters.hashLog = value,
+                CParameter::ChainLog(value) => parameters.chainLog = value,
+                _ => {}
+            }
+        }
+        // SAFETY: as above; the values are in the ranges of the library.
+        let tables = unsafe { zstd_sys::ZSTD_estimateCCtxSize_usingCParams(parameters) };
+        // An entry of eight bytes in the hash table of `long` for each 128 bytes of window, its default.
+        let long = if self.long {
+            block_len / 16 + (1 << 20)
+        } else {
+            0
+        };
+        tables.saturating_add(long) as u64
+    }
+}
+
+impl fmt::Display for ZstdOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "zstd:level={}", self.level)?;
+        if self.long {
+            f.write_str(":long")?;
+        }
+        for (key, value) in RAW_KEYS.iter().zip(self.raw) {
+            if let Some(value) = value {
+                write!(f, ":{}={value}", key.name)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+const fn raw_key(
+    name: &'static str,
+    min: u32,
+    max: u32,
+    parameter: fn(u32) -> CParameter,
+) -> RawKey {
+    RawKey {
+        name,
+        min,
+        max,
+        parameter,
+    }
+}
+
+fn strategy(number: u32) -> CParameter {
+    CParameter::Strategy(match number {
+        1 => Strategy::ZSTD_fast,
+        2 => Strategy::ZSTD_dfast,
+        3 => Strategy::ZSTD_greedy,
+        4 => Strategy::ZSTD_lazy,
+        5 => Strategy::ZSTD_lazy2,
+        6 => Strategy::ZSTD_btlazy2,
+        7 => Strategy::ZSTD_btopt,
+        8 => Strategy::ZSTD_btultra,
+        _ => Strategy::ZSTD_btultra2,
+    })
+}
+
+/// The window that covers a whole block, as far as readers must support it (2^30).
+fn long_window_log2(block_len: usize) -> u32 {
+    block_len
+        .checked_next_power_of_two()
+        .map_or(30, usize::trailing_zeros)
+        .clamp(10, 30)
+}
+
+pub(crate) struct ZstdEncoder(CCtx<'static>);
+
+impl Encoder for ZstdEncoder {
+    fn encode(&mut self, data: &[u8], out: &mut Vec<u8>) -> Result<()> {
+        out.clear();
+        reserve_total(out, zstd_safe::compress_bound(data.len()))?;
+        // In one call, so that the frame tells its content size and the window is no larger than the data.
+        self.0
+            .compress2(out, data)
+            .map_err(|code| failure(code, Error::limit))?;
+        Ok(())
+    }
+}
+
+/// Returns the content size of the one frame that `payload` is.
+pub(crate) fn uncompressed_len(payload: &[u8]) -> Result<u64> {
+    if payload.first_chunk() != Some(&zstd_safe::MAGICNUMBER.to_le_bytes()) {
+        return Err(Error::corrupt("zstd: no frame"));
+    }
+    let len = zstd_safe::get_frame_content_size(payload)
+        .map_err(|_| Error::corrupt("zstd: malformed frame header"))?
+        .ok_or_else(|| Error::corrupt("zstd: frame without content size"))?;
+    let frame_len = zstd_safe::find_frame_compressed_size(payload)
+        .map_err(|code| failure(code, Error::corrupt))?;
+    if frame_len != payload.len() {
+        return Err(Error::corrupt(format!(
+            "zstd: frame of {frame_len} bytes, but the payload has {}",
+            payload.len()
+        )));
+    }
+    Ok(len)
+}
+
+/// Decodes a frame block by block into one buffer that serves as the window, too.
+pub(crate) struct ZstdDecoder {
+    context: DCtx<'static>,
+    /// Bytes of the payload taken so far.
+    consumed: usize,
+    /// Bytes of the payload up to the end of the next frame header or block; 0 when the frame has ended.
+    ///
+    /// Given no more than that, the library stops after each block (of up to 128 KiB).
+    next: usize,
+    /// Address and capacity of the buffer, to which the context keeps pointers; `None` before the first block.
+    buffer: Option<(usize, usize)>,
+}
+
+/// What the library wants to see of a frame first (`ZSTD_FRAMEHEADERSIZE_PREFIX`).
+const HEADER_PREFIX_LEN: usize = 5;
+
+/// Lets every window pass: the output is the window, and its size has been checked.
+const WINDOW_LOG_MAX: u32 = 31;
+
+impl ZstdDecoder {
+    pub(crate) fn new() -> Result<Self> {
+        let mut context = DCtx::try_create().ok_or_else(|| Error::limit("zstd: no memory"))?;
+        for parameter in [
+            DParameter::WindowLogMax(WINDOW_LOG_MAX),
+            DParameter::StableOutBuffer(true),
+        ] {
+            context
+                .set_parameter(parameter)
+                .map_err(|code| failure(code, Error::unsupported))?;
+        }
+        Ok(Self {
+            context,
+            consumed: 0,
+            next: HEADER_PREFIX_LEN,
+            buffer: None,
+        })
+    }
+
+    pub(crate) fn state_bytes(&self) -> u64 {
+        self.context.sizeof() as u64
+    }
+
+    /// Appends to `out` until it holds at least `want` of all `len` bytes.
+    pub(crate) fn decode_to(
+        &mut self,
+        payload: &[u8],
+        out: &mut Vec<u8>,
+        want: usize,
+        len: usize,
+    ) -> Result<()> {
+        reserve_total(out, len)?;
+        let buffer = (out.as_ptr().addr(), out.capacity());
+        match self.buffer {
+            None if want == len => return self.decode_at_once(payload, out, len),
+            None => {}
+            Some(before) if before == buffer => {}
+            Some(_) => self.restart(out)?,
+        }
+        self.buffer = Some(buffer);
+        while out.len() < want || (out.len() == len && self.next != 0) {
+            self.decode_block(payload, out)?;
+        }
+        // The caller's buffer may have more room than asked for.
+        if out.len() > len {
+            return Err(wrong_len());
+        }
+        Ok(())
+    }
+
+    fn decode_at_once(&mut self, payload: &[u8], out: &mut Vec<u8>, len: usize) -> Result<()> {
+        self.context
+            .decompress(out, payload)
+            .map_err(|code| failure(code, Error::corrupt))?;
+        self.next = 0;
+        if out.len() != len {
+            return Err(wrong_len());
+        }
+        Ok(())
+    }
+
+    fn decode_block(&mut self, payload: &[u8], out: &mut Vec<u8>) -> Result<()> {
+        let rest = payload.get(self.consumed..).unwrap_or_default();
+        let mut input = InBuffer::around(rest.get(..self.next).unwrap_or(rest));
+        let len_before = out.len();
+        let mut output = OutBuffer::around_pos(out, len_before);
+        self.next = self
+            .context
+            .decompress_stream(&mut output, &mut input)
+            .map_err(|code| failure(code, Error::corrupt))?;
+        self.consumed += input.pos();
+        if input.pos() == 0 && out.len() == len_before {
+            return Err(Error::corrupt("zstd: the frame ends early"));
+        }
+        if self.next == 0 && self.consumed != payload.len() {
+            return Err(Error::corrupt("zstd: bytes after the frame"));
+        }
+        Ok(())
+    }
+
+    /// Starts again because the caller's buffer has moved, so that the window is no longer where the context knows it.
+    fn restart(&mut self, out: &mut Vec<u8>) -> Result<()> {
+        self.context
+            .reset(ResetDirective::SessionOnly)
+            .map_err(|code| failure(code, Error::unsupported))?;
+        out.clear();
+        self.consumed = 0;
+        self.next = HEADER_PREFIX_LEN;
+        Ok(())
+    }
+}
+
+fn wrong_len() -> Error {
+    Error::corrupt("zstd: frame of another size than its header says")
+}
+
+fn failure(code: zstd_safe::ErrorCode, kind: fn(String) -> Error) -> Error {
+    kind(format!("zstd: {}", zstd_safe::get_error_name(code)))
+}
