@@ -6,4 +6,7 @@
     reason = "tests"
 )]
 
+mod image;
+mod names;
 mod properties;
+mod refreeze;
