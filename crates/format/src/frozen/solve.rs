@@ -6,7 +6,7 @@
 //! Lists of [flat](Value::FLAT) items, nearly all of the metadata, are looked at in the first pass only: what they
 //! contribute is the width of each column, which no later pass can change. The other passes cost next to nothing.
 //!
-//! Source: the specification's section 5.6; the vectors of `tests/refreeze.rs` pin that every byte is the reference's.
+//! Source: docs/format.md, "Choosing layouts"; `tests/it/refreeze.rs` pins that every byte is the reference's.
 
 use std::borrow::Borrow;
 

@@ -1,6 +1,6 @@
 //! How the structs of the model are stored: the id of each field, in the order in which they are laid out.
 //!
-//! Source: the specification's chapter 6. The two fields of `inode_data` that only formats up to 2.2 use are declared
+//! Source: docs/format.md, "Metadata structures". The two fields of `inode_data` that only formats up to 2.2 use are declared
 //! last in later releases and by id in those that use them; where they take room, only the second order occurs.
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -6,7 +6,7 @@
 //!
 //! Values are as stored: packed tables are packed, offsets are offsets. Nothing here checks that indices fit.
 //!
-//! Source: the specification's chapter 6.
+//! Source: docs/format.md, "Metadata structures".
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -30,7 +30,7 @@
 //! # Ok::<(), durin_format::Error>(())
 //! ```
 //!
-//! Source: the specification's chapter 4; `Compact protocol encoding` of the Apache Thrift documentation.
+//! Source: docs/format.md, "Thrift Compact protocol"; `Compact protocol encoding` of the Apache Thrift documentation.
 
 mod read;
 mod write;
