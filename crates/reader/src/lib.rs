@@ -1,1 +1,57 @@
-//! Reading DwarFS images
+//! Reading DwarFS images.
+//!
+//! [`Image::open`] finds an image in a [`Source`](durin_source::Source), reads its metadata in place, and answers from
+//! then on: what is in a directory, what attributes a file has, what its bytes are. All of that may be asked by several
+//! threads at once.
+//!
+//! Every byte is untrusted. What is wrong is an [`Error`](durin_format::Error) that says where, at open or when it is
+//! used; nothing panics, recurses as deep as an image says, or allocates what no bytes stand for.
+//!
+//! The modules follow the path of a read: locate, sections, metadata, lookup, dir, attr, chunks, block cache.
+//! This crate never writes, and starts threads only to read ahead and to check.
+//!
+//! ```
+//! use durin_reader::{Image, ImageOptions};
+//! use durin_source::MemorySource;
+//!
+//! let no_image = std::sync::Arc::new(MemorySource::new(vec![0; 100]));
+//! let error = Image::open(no_image, &ImageOptions::default()).unwrap_err();
+//! assert_eq!(error.to_string(), "no image found in this file");
+//! ```
+#![forbid(unsafe_code)]
+#![warn(clippy::indexing_slicing)]
+
+mod attr;
+mod block_cache;
+mod check;
+mod chunks;
+mod dir;
+mod history;
+mod image;
+mod info;
+mod locate;
+mod lookup;
+mod metadata;
+mod options;
+mod payload;
+mod positions;
+mod read;
+mod readahead;
+mod sections;
+mod seek;
+mod sequence;
+mod statfs;
+mod sync;
+mod walk;
+
+pub use attr::{Attr, FileKind, Time};
+pub use block_cache::{BlockCache, CacheStats};
+pub use check::{CheckLevel, CheckOptions, Report};
+pub use chunks::{Extent, Place};
+pub use image::{EntryRef, Image};
+pub use info::{CategoryInfo, Info, SectionInfo};
+pub use locate::find_image;
+pub use options::{CacheOptions, ImageOffset, ImageOptions, MetadataCheck};
+pub use sections::Section;
+pub use statfs::StatFs;
+pub use walk::WalkEntry;

@@ -1,0 +1,255 @@
+//! Blocks, decompressed as far as somebody has read them, shared by all threads and bounded in bytes.
+//!
+//! * A **stored** block is read straight from the source. Its checksum is verified when it is first touched.
+//! * A **compressed** block has an [`entry::Entry`] with the decoder and what it has made so far. A reader who needs
+//!   more continues the decoder; all who wait for the same block get what that one decode makes.
+//!
+//! A hit takes one short lock of a shard of the map and one shared lock of the entry.
+//! **Memory**: [`CacheOptions::bytes_max`], or one block if that is more, and what readers still hold.
+
+mod entries;
+mod entry;
+mod slot;
+
+use std::sync::Arc;
+
+use durin_format::{BlockIndex, Error, Result};
+use durin_source::Source;
+
+use self::entries::Entries;
+use self::slot::{Kind, Slots};
+use crate::options::CacheOptions;
+use crate::readahead::Readahead;
+use crate::sections::Section;
+use crate::sync::{AtomicU64, OnceLock, Ordering};
+
+/// What the cache has done since the image was opened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CacheStats {
+    /// Reads of compressed blocks that found their bytes.
+    pub hits: u64,
+    /// Reads of compressed blocks that had to decode.
+    pub misses: u64,
+    /// Bytes decoded.
+    pub decoded_bytes: u64,
+    /// Blocks thrown out.
+    pub evictions: u64,
+    /// Bytes held now.
+    pub held_bytes: u64,
+}
+
+/// The blocks of an image.
+pub struct BlockCache {
+    shared: Arc<Shared>,
+    workers: usize,
+    /// Threads start with the first block read ahead: a program that forks after opening the image still has them.
+    readahead: OnceLock<Option<Readahead>>,
+}
+
+/// What readers and worker threads use together.
+pub(crate) struct Shared {
+    source: Arc<dyn Source>,
+    slots: Slots,
+    entries: Entries,
+    counters: Counters,
+    /// Uncompressed size that no block exceeds.
+    block_size: u64,
+}
+
+#[derive(Default)]
+pub(crate) struct Counters {
+    hits: AtomicU64,
+    misses: AtomicU64,
+    pub(crate) decoded_bytes: AtomicU64,
+}
+
+impl BlockCache {
+    pub(crate) fn new(
+        source: &Arc<dyn Source>,
+        blocks: Vec<Section>,
+        has_v2_headers: bool,
+        block_size: u32,
+        options: &CacheOptions,
+    ) -> Self {
+        let checks = slot::Checks {
+            has_v2_headers,
+            verify: options.verify_blocks,
+            block_size: block_size.into(),
+        };
+        Self {
+            shared: Arc::new(Shared {
+                source: Arc::clone(source),
+                slots: Slots::new(blocks, checks),
+                entries: Entries::new(options.bytes_max),
+                counters: Counters::default(),
+                block_size: block_size.into(),
+            }),
+            workers: options.workers,
+            readahead: OnceLock::new(),
+        }
+    }
+
+    /// Returns the number of blocks.
+    #[must_use]
+    pub fn block_count(&self) -> u32 {
+        self.shared.slots.count()
+    }
+
+    /// Fills `buf` with the bytes of a block that begin at `offset`.
+    ///
+    /// # Errors
+    /// `Corrupt` if there is no such block, it is damaged, or it ends too early, `Unsupported` if its compression is
+    /// unknown, `Io` if it cannot be read.
+    pub fn read(&self, block: BlockIndex, offset: u32, buf: &mut [u8]) -> Result<()> {
+        self.read_from(block, offset.into(), buf)
+    }
+
+    pub(crate) fn read_from(&self, block: BlockIndex, offset: u64, buf: &mut [u8]) -> Result<()> {
+        self.shared.read(block, offset, buf)
+    }
+
+    /// Returns the uncompressed size of a block in bytes. Reads the whole payload unless the block is in use.
+    ///
+    /// # Errors
+    /// As [`Self::read`].
+    pub fn block_len(&self, block: BlockIndex) -> Result<u64> {
+        self.shared.block_len(block)
+    }
+
+    /// Whether anything happens on [`Self::prefetch`].
+    pub(crate) fn reads_ahead(&self) -> bool {
+        self.workers > 0
+    }
+
+    /// Lets a worker thread decode a whole block. Does nothing when all of them have enough to do.
+    pub fn prefetch(&self, block: BlockIndex) {
+        if self.workers == 0 || block.0 >= self.block_count() || !self.shared.is_fresh(block) {
+            return;
+        }
+        let readahead = self.readahead.get_or_init(|| {
+            let shared = Arc::clone(&self.shared);
+            Readahead::start(self.workers, move |block| shared.decode_all(block))
+        });
+        if let Some(readahead) = readahead {
+            readahead.request(block);
+        }
+    }
+
+    /// Returns what the cache has done so far.
+    #[must_use]
+    pub fn stats(&self) -> CacheStats {
+        let counters = &self.shared.counters;
+        CacheStats {
+            hits: counters.hits.load(Ordering::Relaxed),
+            misses: counters.misses.load(Ordering::Relaxed),
+            decoded_bytes: counters.decoded_bytes.load(Ordering::Relaxed),
+            evictions: self.shared.entries.evictions(),
+            held_bytes: self.shared.entries.held_bytes(),
+        }
+    }
+}
+
+impl std::fmt::Debug for BlockCache {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("BlockCache")
+            .field("block_count", &self.block_count())
+            .field("stats", &self.stats())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Shared {
+    fn read(&self, block: BlockIndex, offset: u64, buf: &mut [u8]) -> Result<()> {
+        let section = self.slots.section(block)?;
+        let end = offset.saturating_add(buf.len() as u64);
+        match self.slots.kind(self.source.as_ref(), block)? {
+            Kind::Stored => check_end(end, section.payload_len)
+                .and_then(|()| {
+                    let at = section.payload_offset + offset;
+                    crate::payload::read_exact(self.source.as_ref(), at, buf)
+                })
+                .map_err(|error| place(error, block, section)),
+            Kind::Compressed(compression) => {
+                let entry = self.entries.of(block);
+                let count = |counter: &AtomicU64| counter.fetch_add(1, Ordering::Relaxed);
+                if entry.copy(offset, buf)? {
+                    count(&self.counters.hits);
+                    return Ok(());
+                }
+                count(&self.counters.misses);
+                let work = self.work(block, section, compression);
+                let result = entry.decode_and_copy(&work, offset, buf);
+                self.entries.trim(block);
+                result
+            }
+            Kind::Failed(error) => Err(error),
+        }
+    }
+
+    fn block_len(&self, block: BlockIndex) -> Result<u64> {
+        let section = self.slots.section(block)?;
+        match self.slots.kind(self.source.as_ref(), block)? {
+            Kind::Stored => Ok(section.payload_len),
+            Kind::Compressed(compression) => {
+                let entry = self.entries.of(block);
+                let len = entry.len(&self.work(block, section, compression));
+                self.entries.trim(block);
+                len
+            }
+            Kind::Failed(error) => Err(error),
+        }
+    }
+
+    /// Whether nobody has asked for a block that is worth decoding.
+    fn is_fresh(&self, block: BlockIndex) -> bool {
+        !self.entries.has(block) && !self.slots.is_known_stored(block)
+    }
+
+    /// Decodes a whole block for a reader to come, who will meet the error again if there is one.
+    fn decode_all(&self, block: BlockIndex) {
+        let Ok(section) = self.slots.section(block) else {
+            return;
+        };
+        if let Ok(Kind::Compressed(compression)) = self.slots.kind(self.source.as_ref(), block) {
+            let entry = self.entries.of(block);
+            entry
+                .decode_all(&self.work(block, section, compression))
+                .ok();
+            self.entries.trim(block);
+        }
+    }
+
+    fn work<'a>(
+        &'a self,
+        block: BlockIndex,
+        section: &'a Section,
+        compression: durin_format::section::CompressionType,
+    ) -> entry::Work<'a> {
+        entry::Work {
+            source: self.source.as_ref(),
+            slots: &self.slots,
+            counters: &self.counters,
+            block,
+            section,
+            compression,
+            block_size: self.block_size,
+        }
+    }
+}
+
+/// Says which block and section an error is about.
+fn place(error: Error, block: BlockIndex, section: &Section) -> Error {
+    error
+        .context(format!("block {block}"))
+        .at(section.location())
+}
+
+/// Compares the end of what is wanted with the length of a block.
+fn check_end(end: u64, len: u64) -> Result<()> {
+    if end > len {
+        return Err(Error::corrupt(format!(
+            "too short: expected {end} bytes or more, found {len}"
+        )));
+    }
+    Ok(())
+}

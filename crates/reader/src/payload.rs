@@ -1,0 +1,163 @@
+//! Payloads of sections: reading, verifying, decompressing.
+
+use std::borrow::Cow;
+
+use durin_format::section::{CompressionType, SectionVerifier, V2_HEADER_LEN, Version};
+use durin_format::{Error, Result};
+use durin_source::Source;
+
+use crate::sections::{Section, read_header, read_v2_header};
+
+/// Bytes verified in one go: fits into the second level cache, where the checksum finds it again.
+const PIECE_LEN: usize = 256 << 10;
+
+/// Fills `buf` from `offset` (bytes from the start of the file).
+pub(crate) fn read_exact(source: &dyn Source, offset: u64, buf: &mut [u8]) -> Result<()> {
+    source.read_exact_at(offset, buf).map_err(|error| {
+        Error::io(
+            format!("reading {} bytes at offset {offset}", buf.len()),
+            error,
+        )
+    })
+}
+
+/// Reads a payload of at most `len_max` bytes.
+pub(crate) fn read(source: &dyn Source, section: &Section, len_max: u64) -> Result<Vec<u8>> {
+    let len = checked_len(section, len_max)?;
+    let mut payload = Vec::new();
+    payload.try_reserve_exact(len).map_err(|_| {
+        Error::limit(format!("no memory for {len} bytes of payload")).at(section.location())
+    })?;
+    payload.resize(len, 0);
+    read_exact(source, section.payload_offset, &mut payload)
+        .map_err(|error| error.at(section.location()))?;
+    Ok(payload)
+}
+
+/// Reads a payload and checks its XXH3.
+pub(crate) fn read_verified(
+    source: &dyn Source,
+    section: &Section,
+    header: &[u8; V2_HEADER_LEN],
+    len_max: u64,
+) -> Result<Vec<u8>> {
+    let payload = read(source, section, len_max)?;
+    verify(section, header, &payload)?;
+    Ok(payload)
+}
+
+/// Checks the XXH3 of a payload in memory.
+pub(crate) fn verify(
+    section: &Section,
+    header: &[u8; V2_HEADER_LEN],
+    payload: &[u8],
+) -> Result<()> {
+    let mut verifier = SectionVerifier::xxh3(header);
+    verifier.update(payload);
+    verifier
+        .finish()
+        .map_err(|error| error.at(section.location()))
+}
+
+/// Feeds the whole payload to `verifier`, a piece at a time, and tells `progress` how many bytes each piece had.
+pub(crate) fn verify_streaming(
+    source: &dyn Source,
+    section: &Section,
+    mut verifier: SectionVerifier,
+    progress: &dyn Fn(u64),
+) -> Result<()> {
+    let place = |error: Error| error.at(section.location());
+    let mut piece =
+        vec![0; PIECE_LEN.min(usize::try_from(section.payload_len).unwrap_or(PIECE_LEN))];
+    let mut done = 0;
+    while done < section.payload_len {
+        let left = section.payload_len - done;
+        let len = usize::try_from(left).map_or(piece.len(), |left| left.min(piece.len()));
+        let piece = piece.get_mut(..len).unwrap_or_default();
+        read_exact(source, section.payload_offset + done, piece).map_err(place)?;
+        verifier.update(piece);
+        done += len as u64;
+        progress(len as u64);
+    }
+    verifier.finish().map_err(place)
+}
+
+/// What a section of the metadata or history holds, verified and decompressed.
+pub(crate) enum Loaded {
+    /// The payload is stored as it is: its place in the mapping of the source, in bytes from the start of the file.
+    InPlace {
+        /// First byte.
+        start: usize,
+        /// One past the last byte.
+        end: usize,
+    },
+    /// The contents in memory of their own.
+    Owned(Vec<u8>),
+}
+
+impl Loaded {
+    /// The bytes.
+    pub(crate) fn bytes<'a>(&'a self, source: &'a dyn Source) -> &'a [u8] {
+        match self {
+            Self::InPlace { start, end } => source
+                .mapping()
+                .and_then(|map| map.get(*start..*end))
+                .unwrap_or_default(),
+            Self::Owned(bytes) => bytes,
+        }
+    }
+}
+
+/// Verifies the XXH3 of a section that is no block and decompresses it to at most `len_max` bytes.
+/// Nothing is copied when the payload is stored as it is and the source has a mapping.
+pub(crate) fn load(
+    source: &dyn Source,
+    version: Version,
+    section: &Section,
+    len_max: u64,
+) -> Result<Loaded> {
+    let place = |error: Error| error.at(section.location());
+    // What is no longer compressed cannot be longer than allowed; what is compressed can be a little longer than what
+    // it decompresses to, and is bounded by the file.
+    let payload_max = len_max.saturating_mul(2);
+    let end = section.payload_offset + section.payload_len;
+    let in_place = usize::try_from(section.payload_offset)
+        .ok()
+        .zip(usize::try_from(end).ok())
+        .and_then(|(start, end)| Some((start, end, source.mapping()?.get(start..end)?)));
+    let payload = match in_place {
+        Some((.., payload)) => Cow::Borrowed(payload),
+        None => Cow::Owned(read(source, section, payload_max)?),
+    };
+    let compression = if version.has_v1_sections() {
+        let (header, _) = read_header(source, section.offset, end, version).map_err(place)?;
+        header.compression
+    } else {
+        let (header, bytes) = read_v2_header(source, section)?;
+        verify(section, &bytes, &payload)?;
+        header.compression
+    };
+    if compression != CompressionType::None {
+        return durin_codec::decompress(compression, &payload, len_max)
+            .map(Loaded::Owned)
+            .map_err(place);
+    }
+    checked_len(section, len_max)?;
+    Ok(match (in_place, payload) {
+        (Some((start, end, _)), _) => Loaded::InPlace { start, end },
+        (None, payload) => Loaded::Owned(payload.into_owned()),
+    })
+}
+
+fn checked_len(section: &Section, len_max: u64) -> Result<usize> {
+    usize::try_from(section.payload_len)
+        .ok()
+        .filter(|_| section.payload_len <= len_max)
+        .ok_or_else(|| {
+            Error::limit(format!(
+                "payload of {} bytes: at most {len_max} are read",
+                section.payload_len
+            ))
+            .at(section.location())
+        })
+}

@@ -1,0 +1,83 @@
+//! Reading file contents at any place.
+
+use durin_format::{BlockIndex, InodeNum, Result};
+
+use crate::chunks::{Extent, Place};
+use crate::image::Image;
+
+/// Extents looked at to find the block that a sequential reader needs next. It is usually the next but one;
+/// looking further costs the reader more than the early start saves.
+const LOOK_AHEAD_COUNT: usize = 64;
+
+impl Image {
+    /// Reads bytes of a regular file from `offset` into `buf` and returns how many: fewer than `buf` holds only at the
+    /// end of the file.
+    ///
+    /// # Errors
+    /// `NotFound` or `InvalidInput` if `inode` is no regular file, `Corrupt` if metadata or a block is damaged,
+    /// `Io` if the image cannot be read.
+    pub fn read_at(&self, inode: InodeNum, offset: u64, buf: &mut [u8]) -> Result<usize> {
+        let content = self.content_number(inode)?;
+        self.read_content(content, offset, buf)
+    }
+
+    fn read_content(&self, content: u32, offset: u64, buf: &mut [u8]) -> Result<usize> {
+        let mut extents = self.extents_from(content, offset)?;
+        let mut done = 0;
+        let mut last_block = None;
+        while done < buf.len() {
+            let Some(extent) = extents.next().transpose()? else {
+                break;
+            };
+            let at = offset.saturating_add(done as u64);
+            let Some(target) = part_of(&extent, at, buf.get_mut(done..).unwrap_or_default()) else {
+                continue;
+            };
+            match extent.place {
+                Place::Hole => target.fill(0),
+                Place::Data { block, offset } => {
+                    let skipped = at - extent.offset;
+                    self.cache()
+                        .read_from(block, u64::from(offset) + skipped, target)?;
+                    last_block = Some(block);
+                }
+            }
+            done += target.len();
+        }
+        if let Some(block) = last_block {
+            self.look_ahead(content, offset, offset + done as u64, block, extents);
+        }
+        Ok(done)
+    }
+
+    /// When the file is being read from front to back, lets the worker threads begin with its next block.
+    fn look_ahead(
+        &self,
+        content: u32,
+        start: u64,
+        end: u64,
+        block: BlockIndex,
+        rest: impl Iterator<Item = Result<Extent>>,
+    ) {
+        if !self.cache().reads_ahead() || !self.sequences().continues(content, start, end) {
+            return;
+        }
+        let next = rest
+            .take(LOOK_AHEAD_COUNT)
+            .find_map(|extent| match extent.ok()?.place {
+                Place::Data { block: other, .. } if other != block => Some(other),
+                _ => None,
+            });
+        if let Some(next) = next {
+            self.cache().prefetch(next);
+        }
+    }
+}
+
+/// The beginning of `rest` that `extent` fills, when the next byte wanted is at `at` in the file.
+fn part_of<'a>(extent: &Extent, at: u64, rest: &'a mut [u8]) -> Option<&'a mut [u8]> {
+    let skipped = at.checked_sub(extent.offset)?;
+    let left = extent.len.checked_sub(skipped).filter(|left| *left > 0)?;
+    let len = usize::try_from(left).map_or(rest.len(), |left| left.min(rest.len()));
+    rest.get_mut(..len)
+}

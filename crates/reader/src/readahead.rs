@@ -1,0 +1,59 @@
+//! Threads that decode blocks before somebody asks for them.
+//!
+//! Requests go through a bounded channel; when it is full a request is dropped, because by the time its turn came the
+//! reader would have decoded the block. **Memory**: the blocks decoded, which the cache counts.
+
+use std::thread::{Builder, JoinHandle};
+
+use crossbeam_channel::{Receiver, Sender, bounded};
+use durin_format::BlockIndex;
+
+/// The worker threads; dropping this waits for what they are doing and ends them.
+pub(crate) struct Readahead {
+    /// `None` only while this is dropped.
+    requests: Option<Sender<BlockIndex>>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Readahead {
+    /// Starts the threads, which call `decode` for each block requested. `None` if the system has no thread to give:
+    /// reading works without.
+    pub(crate) fn start(
+        workers: usize,
+        decode: impl Fn(BlockIndex) + Clone + Send + 'static,
+    ) -> Option<Self> {
+        // Two waiting requests for each thread: more would be about blocks that the reader reaches first.
+        let (requests, waiting) = bounded(workers.saturating_mul(2));
+        let mut threads = Vec::new();
+        for number in 0..workers {
+            let waiting: Receiver<BlockIndex> = waiting.clone();
+            let decode = decode.clone();
+            let thread = Builder::new()
+                .name(format!("readahead-{number}"))
+                .spawn(move || waiting.iter().for_each(&decode));
+            threads.extend(thread);
+        }
+        (!threads.is_empty()).then_some(Self {
+            requests: Some(requests),
+            threads,
+        })
+    }
+
+    /// Asks for a block, unless there is enough to do.
+    pub(crate) fn request(&self, block: BlockIndex) {
+        if let Some(requests) = &self.requests {
+            // A full channel is the answer "no".
+            requests.try_send(block).ok();
+        }
+    }
+}
+
+impl Drop for Readahead {
+    fn drop(&mut self) {
+        self.requests = None;
+        for thread in self.threads.drain(..) {
+            // A thread that panicked has said so itself.
+            thread.join().ok();
+        }
+    }
+}
