@@ -57,3 +57,128 @@ impl Metadata {
         thaw::thaw(&schema, data).map_err(|error| error.context("metadata"))
     }
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
+mod tests {
+    use std::collections::{BTreeMap, BTreeSet};
+
+    use super::super::{
+        Chunk, DirEntry, Directory, FsOptions, InodeData, InodeSizeCache, StringTable,
+    };
+    use super::*;
+
+    /// The worked example of docs/format.md: a directory with one file.
+    fn example() -> Metadata {
+        let directory = |first_entry| Directory {
+            first_entry,
+            ..Directory::default()
+        };
+        let inode = |mode_index| InodeData {
+            mode_index,
+            ..InodeData::default()
+        };
+        let entry = |inode_num| DirEntry {
+            name_index: 0,
+            inode_num,
+        };
+        let strings = |buffer: &[u8], index: &[u32]| StringTable {
+            buffer: buffer.to_vec(),
+            index: index.to_vec(),
+            ..StringTable::default()
+        };
+        Metadata {
+            chunks: vec![Chunk {
+                block: 0,
+                offset: 0,
+                size: 4778,
+            }],
+            directories: vec![directory(1), directory(2)],
+            inodes: vec![inode(0), inode(1)],
+            chunk_table: vec![0, 1],
+            uids: vec![1000],
+            gids: vec![100],
+            modes: vec![0o040_755, 0o100_644],
+            timestamp_base: 1_761_073_255,
+            block_size: 1 << 20,
+            total_fs_size: 4778,
+            devices: Some(Vec::new()),
+            options: Some(FsOptions {
+                mtime_only: true,
+                ..FsOptions::default()
+            }),
+            dir_entries: Some(vec![entry(0), entry(1)]),
+            shared_files_table: Some(Vec::new()),
+            total_hardlink_size: Some(0),
+            dwarfs_version: Some(b"libdwarfs v0.13.0".to_vec()),
+            create_timestamp: Some(1_761_073_290),
+            compact_names: Some(strings(b"data.dwarfs", &[0, 11])),
+            compact_symlinks: Some(strings(b"", &[0])),
+            preferred_path_separator: Some(47),
+            features: Some(BTreeSet::new()),
+            reg_file_size_cache: Some(InodeSizeCache {
+                min_chunk_count: 128,
+                ..InodeSizeCache::default()
+            }),
+            ..Metadata::default()
+        }
+    }
+
+    #[test]
+    fn the_worked_example_freezes_to_its_bytes() {
+        let expect = b"\
+            \xb7\x5d\xef\x0f\x16\x1d\xcf\xb0\xef\xd1\x00\x00\x50\x55\xbe\xe7\
+            \xd1\x58\x11\xfb\x1e\x3d\x5f\x89\x7f\x07\x04\xaa\x12\x09\x02\x02\
+            \xe8\x03\x64\xed\x41\xa4\x81\x02libdwarfs v0.13.0data.dwarfs\xb0\
+            \x00\x00\x00\x00\x00\x00\x00\x00";
+        let frozen = example().freeze().unwrap();
+        assert_eq!(frozen.data, expect);
+        let schema = Schema::parse(&frozen.schema).unwrap();
+        let root = schema.layout(schema.root).unwrap();
+        assert_eq!((schema.layouts.len(), root.size, root.bits), (39, 27, 211));
+        assert_eq!(root.field(30).unwrap().offset, -202);
+        assert_eq!(root.field(5), None);
+        assert_eq!(
+            Metadata::thaw(&frozen.schema, &frozen.data).unwrap(),
+            example()
+        );
+    }
+
+    #[test]
+    fn nothing_freezes_to_nothing() {
+        let frozen = Metadata::default().freeze().unwrap();
+        assert_eq!(frozen.data, [0; 8]);
+        let thawed = Metadata::thaw(&frozen.schema, &[]).unwrap();
+        assert_eq!(thawed, Metadata::default());
+    }
+
+    #[test]
+    fn maps_are_aligned_for_their_type() {
+        let metadata = Metadata {
+            dwarfs_version: Some(b"v".to_vec()),
+            reg_file_size_cache: Some(InodeSizeCache {
+                size_lookup: BTreeMap::from([(0x41, 0x42)]),
+                ..InodeSizeCache::default()
+            }),
+            block_category_metadata: Some(BTreeMap::from([(0x43, 0x44)])),
+            ..Metadata::default()
+        };
+        let data = metadata.freeze().unwrap().data;
+        // 7 bits a key and value: 0x42 << 7 | 0x41 and 0x44 << 7 | 0x43.
+        let place = |pair: [u8; 2]| data.windows(2).position(|bytes| bytes == pair).unwrap();
+        assert_eq!(place([0x41, 0x21]) % 8, 0);
+        assert_eq!(place([0x43, 0x22]) % 4, 0);
+        assert_eq!(place([0x43, 0x22]) - place([0x41, 0x21]), 4);
+    }
+
+    #[test]
+    fn a_thawed_image_cut_short_is_corrupt() {
+        let frozen = example().freeze().unwrap();
+        // The last 8 bytes are padding.
+        let used_len = frozen.data.len() - 8;
+        for len in 0..used_len {
+            assert!(Metadata::thaw(&frozen.schema, &frozen.data[..len]).is_err());
+        }
+        assert!(Metadata::thaw(&frozen.schema, &frozen.data[..used_len]).is_ok());
+    }
+}

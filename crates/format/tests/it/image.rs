@@ -12,40 +12,40 @@ pub(crate) struct Stored {
     pub(crate) data: Vec<u8>,
 }
 
-/// Reads both metadata sections of an image that begins with its first section.
-pub(crate) fn metadata_sections(image: &Path) -> Stored {
+/// Reads both metadata sections of an image that begins with its first section; `None` if that fails.
+pub(crate) fn metadata_sections(image: &Path) -> Option<Stored> {
     let bytes = std::fs::read(image).unwrap();
-    let version = Version::parse(bytes.first_chunk().unwrap()).unwrap();
+    let version = Version::parse(bytes.first_chunk()?).ok()?;
     let mut rest = match version.has_v1_sections() {
-        true => &bytes[FILE_HEADER_V1_LEN..],
-        false => &bytes[..],
+        true => bytes.get(FILE_HEADER_V1_LEN..)?,
+        false => &bytes,
     };
     let mut stored = Stored {
         schema: Vec::new(),
         data: Vec::new(),
     };
     while !rest.is_empty() {
-        let (header, after) = match version.has_v1_sections() {
-            true => {
-                let (header, after) = rest.split_first_chunk::<V1_HEADER_LEN>().unwrap();
-                (SectionHeader::parse_v1(header, version), after)
-            }
-            false => {
-                let (header, after) = rest.split_first_chunk::<V2_HEADER_LEN>().unwrap();
-                (SectionHeader::parse_v2(header), after)
-            }
-        };
-        let header = header.unwrap();
-        let (payload, after) = after.split_at(usize::try_from(header.payload_len).unwrap());
+        let (header, after) = split_header(rest, version)?;
+        let (payload, after) = after.split_at_checked(usize::try_from(header.payload_len).ok()?)?;
         let into = match header.section_type {
             SectionType::MetadataV2Schema => Some(&mut stored.schema),
             SectionType::MetadataV2 => Some(&mut stored.data),
             _ => None,
         };
         if let Some(into) = into {
-            *into = durin_codec::decompress(header.compression, payload, 1 << 30).unwrap();
+            *into = durin_codec::decompress(header.compression, payload, 1 << 30).ok()?;
         }
         rest = after;
     }
-    stored
+    Some(stored)
+}
+
+fn split_header(bytes: &[u8], version: Version) -> Option<(SectionHeader, &[u8])> {
+    if version.has_v1_sections() {
+        let (header, after) = bytes.split_first_chunk::<V1_HEADER_LEN>()?;
+        Some((SectionHeader::parse_v1(header, version).ok()?, after))
+    } else {
+        let (header, after) = bytes.split_first_chunk::<V2_HEADER_LEN>()?;
+        Some((SectionHeader::parse_v2(header).ok()?, after))
+    }
 }

@@ -43,7 +43,7 @@ fn names_of_the_references_images_become_smaller_than_there() {
     };
     let mut tables_seen = 0;
     for image in [vectors.images("good"), vectors.images("generated")].concat() {
-        let stored = metadata_sections(&image);
+        let stored = metadata_sections(&image).unwrap();
         let metadata = Metadata::thaw(&stored.schema, &stored.data).unwrap();
         let tables = [metadata.compact_names, metadata.compact_symlinks];
         for theirs in tables

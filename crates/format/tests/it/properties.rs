@@ -170,7 +170,7 @@ enum Value {
     Binary(Vec<u8>),
     Numbers(Vec<i32>),
     Map(Vec<(i16, Vec<u8>)>),
-    Struct(Vec<(i16, Value)>),
+    Struct(Vec<(i16, Self)>),
 }
 
 fn value() -> impl Strategy<Value = Value> {

@@ -26,7 +26,7 @@ fn style_of(stored: &Stored, metadata: &Metadata) -> FreezeStyle {
 }
 
 fn thaw(image: &Path) -> (Stored, Metadata) {
-    let stored = metadata_sections(image);
+    let stored = metadata_sections(image).unwrap();
     let metadata = Metadata::thaw(&stored.schema, &stored.data).unwrap();
     (stored, metadata)
 }
@@ -70,4 +70,23 @@ fn byte_sized_and_wide_layouts_hold_the_same_metadata() {
     for name in ["simple-wide", "simple-bytesized"] {
         assert!(metadata(name) == narrow, "{name}");
     }
+}
+
+#[test]
+fn damaged_metadata_is_refused_or_freezes_again() {
+    let vectors = durin_testkit::require!(Vectors::find());
+    let mut refused_count = 0;
+    for image in [vectors.images("badfs"), vectors.images("evil")].concat() {
+        let Some(stored) = metadata_sections(&image) else {
+            continue;
+        };
+        let Ok(metadata) = Metadata::thaw(&stored.schema, &stored.data) else {
+            refused_count += 1;
+            continue;
+        };
+        let frozen = metadata.freeze().unwrap();
+        let again = Metadata::thaw(&frozen.schema, &frozen.data).unwrap();
+        assert!(again == metadata, "{}", image.display());
+    }
+    assert!(refused_count >= 100, "only {refused_count} images refused");
 }
