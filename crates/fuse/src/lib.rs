@@ -1,1 +1,40 @@
-//! FUSE driver for DwarFS images
+//! Mounting DwarFS images.
+//!
+//! [`fs`] answers by node number without a kernel, [`adapter`] speaks the FUSE protocol, [`session`] mounts, serves and
+//! unmounts. Everything is read-only, may be asked from any number of threads, and nothing an image or the kernel says can
+//! make it panic: damage shows as `EIO` for that file.
+//!
+//! ```no_run
+//! use std::{path::Path, sync::Arc};
+//! use durin_fuse::{FsOptions, MountOptions, Quiet};
+//! use durin_reader::{Image, ImageOptions};
+//!
+//! # fn main() -> durin_format::Result<()> {
+//! let source = durin_source::open(Path::new("tree.dwarfs"), durin_source::OpenMode::Mmap)?;
+//! let image = Arc::new(Image::open(source, &ImageOptions::default())?);
+//! let session = durin_fuse::mount(
+//!     image,
+//!     Path::new("/mnt"),
+//!     &FsOptions::default(),
+//!     &MountOptions::default(),
+//!     Arc::new(Quiet),
+//! )?;
+//! session.run() // returns after `umount /mnt`
+//! # }
+//! ```
+
+pub mod adapter;
+pub mod errno;
+pub mod events;
+pub mod fs;
+mod fusermount;
+mod kernel_mount;
+pub mod node;
+pub mod options;
+pub mod session;
+mod xattr;
+
+pub use events::{Events, Quiet};
+pub use kernel_mount::Unmounted;
+pub use options::{FsOptions, MountOptions};
+pub use session::{Session, Unmounter, mount};

@@ -1,0 +1,358 @@
+//! The file system without a kernel: every answer by node number, from [`durin_reader::Image`].
+//!
+//! Nothing here knows the FUSE protocol; [`crate::adapter`] translates. All calls may come from any thread at once.
+//! What goes wrong with the image is reported once to [`Events`], and to the reader as an error number.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use durin_format::{Error, ErrorKind};
+use durin_reader::{Attr, EntryRef, FileKind, Image};
+use rustix::fs::OFlags;
+use rustix::io::Errno;
+
+use crate::events::Events;
+use crate::options::FsOptions;
+use crate::{errno, node, xattr};
+
+/// The longest path, and what `statvfs` reports as the longest name, as the reference does.
+const NAME_MAX: u32 = 4096;
+
+/// How many different failures are reported; a damaged disk can produce one for each block.
+const REPORTED_MAX: usize = 1000;
+
+/// The flags of `open(2)` that mean a change, whatever the access mode says.
+const WRITE_FLAGS: OFlags = OFlags::APPEND.union(OFlags::TRUNC).union(OFlags::CREATE);
+
+/// The tree of one image, answering by node number.
+pub struct Fs {
+    image: Arc<Image>,
+    options: FsOptions,
+    events: Arc<dyn Events>,
+    /// Messages already reported, so that a bad block is reported once and not once a read.
+    reported: Mutex<BTreeSet<String>>,
+}
+
+/// An inode as the kernel sees it.
+#[derive(Clone, Copy, Debug)]
+pub struct Node {
+    /// The kernel's number of it, also `st_ino`.
+    pub number: u64,
+    /// Attributes with the options applied.
+    pub attr: Attr,
+}
+
+/// One line of a directory.
+#[derive(Clone, Copy, Debug)]
+pub struct DirItem<'a> {
+    /// The kernel's number of the node.
+    pub number: u64,
+    /// What the name stands for; use [`Fs::node_of`] for all attributes.
+    pub entry: EntryRef,
+    /// The name, `.` and `..` included.
+    pub name: &'a [u8],
+    /// The offset at which reading goes on behind this line.
+    pub next_offset: u64,
+}
+
+/// What `statvfs` reports.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FsStat {
+    /// Size of all files, in units of one byte.
+    pub blocks: u64,
+    /// Number of inodes.
+    pub files: u64,
+    /// The longest name.
+    pub name_max: u32,
+}
+
+/// How the kernel shall treat an open file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Caching {
+    /// Pages stay valid for as long as the file system is mounted.
+    Keep,
+    /// No pages: each read comes to the driver.
+    Direct,
+}
+
+/// What a `lseek` looks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Seek {
+    /// The next byte that is stored.
+    Data,
+    /// The next hole, the end of the file being one.
+    Hole,
+}
+
+impl Fs {
+    /// Shows `image` as `options` say.
+    pub fn new(image: Arc<Image>, options: FsOptions, events: Arc<dyn Events>) -> Self {
+        Self {
+            image,
+            options,
+            events,
+            reported: Mutex::new(BTreeSet::new()),
+        }
+    }
+
+    /// The image behind it.
+    #[must_use]
+    pub fn image(&self) -> &Image {
+        &self.image
+    }
+
+    /// The options it was made with.
+    #[must_use]
+    pub fn options(&self) -> &FsOptions {
+        &self.options
+    }
+
+    /// Whether every file may be opened without asking, its pages staying in the kernel's cache.
+    #[must_use]
+    pub fn caches_everything(&self) -> bool {
+        self.options.cache_files && (self.options.cache_sparse || !self.has_holes())
+    }
+
+    /// Whether any file can have holes.
+    #[must_use]
+    pub fn has_holes(&self) -> bool {
+        self.image.tables().0.hole_block_index.is_some()
+    }
+
+    /// Finds `name` in the directory `parent`; `None` if there is no such entry.
+    ///
+    /// # Errors
+    /// `ENOENT` for a number never handed out, `ENOTDIR`, `EIO`.
+    pub fn lookup(&self, parent: u64, name: &[u8]) -> Result<Option<Node>, Errno> {
+        let dir = self.directory(parent)?;
+        let found = match name {
+            b"." => Some(dir),
+            b".." => Some(self.parent(dir)?),
+            _ => self.ok(self.image.lookup(dir.inode, name))?,
+        };
+        found.map(|entry| self.node_of(entry)).transpose()
+    }
+
+    /// Returns the attributes of a node.
+    ///
+    /// # Errors
+    /// `ENOENT` for a number never handed out, `EIO`.
+    pub fn node(&self, number: u64) -> Result<Node, Errno> {
+        self.node_of(node::entry(&self.image, number)?)
+    }
+
+    /// Returns number and attributes of what an entry stands for.
+    ///
+    /// # Errors
+    /// `EIO`.
+    pub fn node_of(&self, entry: EntryRef) -> Result<Node, Errno> {
+        let mut attr = self.ok(self.image.attr(entry))?;
+        if self.options.readonly {
+            attr.mode &= !0o222;
+        }
+        attr.uid = self.options.uid.unwrap_or(attr.uid);
+        attr.gid = self.options.gid.unwrap_or(attr.gid);
+        Ok(Node {
+            number: node::number(&self.image, entry),
+            attr,
+        })
+    }
+
+    /// Returns the target of a symlink.
+    ///
+    /// # Errors
+    /// `ENOENT` for a number never handed out, `EINVAL` for anything but a symlink, `EIO`.
+    pub fn read_link(&self, number: u64) -> Result<Vec<u8>, Errno> {
+        let entry = node::entry(&self.image, number)?;
+        match self.kind(entry)? {
+            FileKind::Symlink => self.ok(self.image.read_link(entry.inode)),
+            _ => Err(Errno::INVAL),
+        }
+    }
+
+    /// Says whether and how a file may be opened with these flags of `open(2)`.
+    ///
+    /// # Errors
+    /// `EACCES` for anything but reading, `EISDIR`, `ENOENT` for a number never handed out, `EIO`.
+    pub fn open(&self, number: u64, flags: OFlags) -> Result<Caching, Errno> {
+        let entry = node::entry(&self.image, number)?;
+        if self.kind(entry)? == FileKind::Directory {
+            return Err(Errno::ISDIR);
+        }
+        if flags.intersection(OFlags::RWMODE) != OFlags::RDONLY || flags.intersects(WRITE_FLAGS) {
+            return Err(Errno::ACCESS);
+        }
+        if !self.options.cache_files {
+            return Ok(Caching::Direct);
+        }
+        if !self.options.cache_sparse && self.has_holes() {
+            let attr = self.ok(self.image.attr(entry))?;
+            if attr.allocated < attr.size {
+                return Ok(Caching::Direct);
+            }
+        }
+        Ok(Caching::Keep)
+    }
+
+    /// Says whether a directory may be opened.
+    ///
+    /// # Errors
+    /// `ENOTDIR`, `ENOENT` for a number never handed out, `EIO`.
+    pub fn open_dir(&self, number: u64) -> Result<(), Errno> {
+        self.directory(number).map(|_| ())
+    }
+
+    /// Reads from `offset` into `buf`; less than asked for only at the end of the file.
+    ///
+    /// # Errors
+    /// `EISDIR`, `EINVAL` for what has no content, `ENOENT` for a number never handed out, `EIO`.
+    pub fn read(&self, number: u64, offset: u64, buf: &mut [u8]) -> Result<usize, Errno> {
+        let entry = self.regular(number)?;
+        self.ok(self.image.read_at(entry.inode, offset, buf))
+    }
+
+    /// Finds the next data or hole from `offset` on.
+    ///
+    /// # Errors
+    /// `ENXIO` at or behind the end, or if no data follows; those of [`Self::read`].
+    pub fn seek(&self, number: u64, offset: i64, seek: Seek) -> Result<u64, Errno> {
+        let inode = self.regular(number)?.inode;
+        let offset = u64::try_from(offset).map_err(|_| Errno::NXIO)?;
+        let found = match seek {
+            Seek::Data => self.image.seek_data(inode, offset),
+            Seek::Hole => self.image.seek_hole(inode, offset),
+        };
+        self.ok(found)?.ok_or(Errno::NXIO)
+    }
+
+    /// Hands out a directory from `offset` on until `take` says that it is full.
+    ///
+    /// Offsets: 0 is `.`, 1 is `..`, `i + 2` the i-th entry.
+    ///
+    /// # Errors
+    /// `ENOTDIR`, `ENOENT` for a number never handed out, `EIO`, what `take` returns.
+    pub fn read_dir(
+        &self,
+        number: u64,
+        offset: u64,
+        take: &mut dyn FnMut(&DirItem<'_>) -> Result<Full, Errno>,
+    ) -> Result<(), Errno> {
+        let dir = self.directory(number)?;
+        let len = u64::from(self.ok(self.image.dir_len(dir.inode))?);
+        let mut name = Vec::new();
+        for place in offset..len.saturating_add(2) {
+            let entry = match place {
+                0 | 1 => {
+                    name.clear();
+                    name.extend_from_slice(if place == 0 { b"." } else { b".." });
+                    if place == 0 { dir } else { self.parent(dir)? }
+                }
+                _ => {
+                    let index = u32::try_from(place - 2).map_err(|_| Errno::IO)?;
+                    self.ok(self.image.dir_entry(dir.inode, index, &mut name))?
+                }
+            };
+            let item = DirItem {
+                number: node::number(&self.image, entry),
+                entry,
+                name: &name,
+                next_offset: place + 1,
+            };
+            if take(&item)? == Full::Yes {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns what `statvfs` reports; sizes are in bytes, as the reference has it.
+    #[must_use]
+    pub fn stat_fs(&self) -> FsStat {
+        let stat = self.image.statfs();
+        FsStat {
+            blocks: stat.allocated_size,
+            files: u64::from(self.image.inode_count()),
+            name_max: NAME_MAX,
+        }
+    }
+
+    /// Returns the value of an extended attribute.
+    ///
+    /// # Errors
+    /// `ENODATA` for a name that the node does not have, `ENOENT` for a number never handed out, `EIO`.
+    pub fn xattr(&self, number: u64, name: &[u8]) -> Result<Vec<u8>, Errno> {
+        // Nearly all requests are the kernel's for `security.capability`: they need no look at the image.
+        if !xattr::is_ours(name) {
+            return Err(Errno::NODATA);
+        }
+        let node = self.node(number)?;
+        self.ok(xattr::value(&self.image, &node, name))?
+            .ok_or(Errno::NODATA)
+    }
+
+    /// Returns the names of the extended attributes, each with a NUL behind it.
+    #[must_use]
+    pub fn xattr_names(&self, number: u64) -> Vec<u8> {
+        xattr::names(number)
+    }
+
+    /// What an entry is.
+    ///
+    /// # Errors
+    /// `EIO`.
+    pub fn kind(&self, entry: EntryRef) -> Result<FileKind, Errno> {
+        self.ok(self.image.kind(entry))
+    }
+
+    fn directory(&self, number: u64) -> Result<EntryRef, Errno> {
+        let entry = node::entry(&self.image, number)?;
+        match self.kind(entry)? {
+            FileKind::Directory => Ok(entry),
+            _ => Err(Errno::NOTDIR),
+        }
+    }
+
+    fn regular(&self, number: u64) -> Result<EntryRef, Errno> {
+        let entry = node::entry(&self.image, number)?;
+        match self.kind(entry)? {
+            FileKind::Regular => Ok(entry),
+            FileKind::Directory => Err(Errno::ISDIR),
+            _ => Err(Errno::INVAL),
+        }
+    }
+
+    fn parent(&self, dir: EntryRef) -> Result<EntryRef, Errno> {
+        let parent = self.ok(self.image.parent(dir.inode))?;
+        self.ok(self.image.canonical_entry(parent))
+    }
+
+    /// Turns a failure into its number, and reports it if it has not been reported yet.
+    fn ok<T>(&self, result: durin_format::Result<T>) -> Result<T, Errno> {
+        result.map_err(|error| {
+            if !matches!(error.kind(), ErrorKind::NotFound | ErrorKind::InvalidInput) {
+                self.report(&error);
+            }
+            errno::from_error(&error)
+        })
+    }
+
+    fn report(&self, error: &Error) {
+        let message = error.to_string();
+        let mut reported = self
+            .reported
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        if reported.len() < REPORTED_MAX && reported.insert(message.clone()) {
+            self.events.error(&message);
+        }
+    }
+}
+
+/// Whether the taker of directory lines has room for more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Full {
+    /// It took the line and may take more.
+    No,
+    /// It did not take the line.
+    Yes,
+}

@@ -1,0 +1,252 @@
+//! Putting the file system into the tree of mounts and taking it out again.
+//!
+//! Root calls mount(2) itself, so that no program of libfuse need be installed; everybody else goes through `fusermount3`,
+//! see [`crate::fusermount`]. The mount is done here and not by `fuser`, because only so it gets its full type
+//! (`fuse.dwarfs`), is detached when it is busy, and is never mistaken for another one that stands in its place later.
+
+use std::ffi::CString;
+use std::fs::File;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+
+use durin_format::{Error, Result};
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, StatxFlags};
+use rustix::io::Errno;
+use rustix::mount::{MountFlags, UnmountFlags};
+
+use crate::fusermount;
+use crate::options::MountOptions;
+
+const DEVICE: &str = "/dev/fuse";
+
+/// Reading ahead by this much keeps two requests of the largest size (1 MiB) under way for a sequential reader.
+const READ_AHEAD_KIB: &str = "2048";
+
+/// A mount of ours.
+#[derive(Debug)]
+pub struct Mounted {
+    path: PathBuf,
+    /// The device number the kernel gave to the file system, by which it is told from any other at the same place.
+    device: (u32, u32),
+    /// The end of `fusermount3`'s leash: it unmounts when this closes.
+    _auto_unmount: Option<UnixStream>,
+}
+
+/// How the file system was taken out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unmounted {
+    /// Nobody used it, or it was gone already.
+    Clean,
+    /// It is out of sight, but lives until its last user has gone.
+    Detached,
+}
+
+/// Mounts at `mountpoint` and returns the connection to the kernel.
+///
+/// # Errors
+/// `NotFound` or `InvalidInput` for an unusable mount point, `Io` if the kernel or `fusermount3` refuse.
+pub fn mount(mountpoint: &Path, options: &MountOptions) -> Result<(OwnedFd, Mounted)> {
+    let path = resolve(mountpoint)?;
+    let direct = if options.auto_unmount {
+        None
+    } else {
+        mount_directly(&path, options)?
+    };
+    let (fd, auto_unmount) = match direct {
+        Some(fd) => (fd, None),
+        None => fusermount::mount(&path, options)?,
+    };
+    let device = match device_at(&path) {
+        Ok(device) => device,
+        Err(errno) => {
+            detach(&path);
+            return Err(Error::io(
+                format!("cannot find the new mount at {}", path.display()),
+                errno.into(),
+            ));
+        }
+    };
+    let mounted = Mounted {
+        path,
+        device,
+        _auto_unmount: auto_unmount,
+    };
+    Ok((fd, mounted))
+}
+
+impl Mounted {
+    /// Takes the file system out of the tree, from any thread; does nothing if it is no longer there.
+    ///
+    /// # Errors
+    /// `Io` if the kernel or `fusermount3` refuse.
+    pub fn unmount(&self) -> Result<Unmounted> {
+        if !self.stands() {
+            return Ok(Unmounted::Clean);
+        }
+        match rustix::mount::unmount(&self.path, UnmountFlags::NOFOLLOW) {
+            // Another thread or program was faster.
+            Ok(()) | Err(Errno::INVAL | Errno::NOENT) => Ok(Unmounted::Clean),
+            Err(Errno::BUSY) => {
+                let flags = UnmountFlags::NOFOLLOW | UnmountFlags::DETACH;
+                match rustix::mount::unmount(&self.path, flags) {
+                    Ok(()) => Ok(Unmounted::Detached),
+                    Err(errno) => Err(self.failed(errno)),
+                }
+            }
+            Err(Errno::PERM) => fusermount::unmount(&self.path),
+            Err(errno) => Err(self.failed(errno)),
+        }
+    }
+
+    /// Where it is mounted; absolute.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Has the kernel read ahead further than its default; only root can, and it is of no harm if that fails.
+    pub(crate) fn read_ahead(&self) -> std::io::Result<()> {
+        let (major, minor) = self.device;
+        std::fs::write(
+            format!("/sys/class/bdi/{major}:{minor}/read_ahead_kb"),
+            READ_AHEAD_KIB,
+        )
+    }
+
+    fn stands(&self) -> bool {
+        device_at(&self.path) == Ok(self.device)
+    }
+
+    fn failed(&self, errno: Errno) -> Error {
+        Error::io(format!("cannot unmount {}", self.path.display()), errno.into())
+    }
+}
+
+fn resolve(mountpoint: &Path) -> Result<PathBuf> {
+    let path = mountpoint.canonicalize().map_err(|error| {
+        let text = format!("mount point {}", mountpoint.display());
+        Error::io(text, error)
+    })?;
+    if !path.is_dir() {
+        let text = format!("mount point {} is not a directory", path.display());
+        return Err(Error::invalid_input(text));
+    }
+    Ok(path)
+}
+
+/// Returns `None` if this is for `fusermount3` to do.
+fn mount_directly(path: &Path, options: &MountOptions) -> Result<Option<OwnedFd>> {
+    let device = match rustix::fs::open(DEVICE, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty()) {
+        Ok(device) => device,
+        Err(Errno::ACCESS | Errno::PERM) => return Ok(None),
+        Err(errno) => {
+            let text = format!("cannot open {DEVICE} (is the kernel's module 'fuse' there?)");
+            return Err(Error::io(text, errno.into()));
+        }
+    };
+    let kind = format!("fuse.{}", options.subtype);
+    let source = options.fsname.as_str();
+    let data = kernel_options(&device, path, options)?;
+    match rustix::mount::mount(source, path, kind, flags(options), data.as_c_str()) {
+        Ok(()) => Ok(Some(device)),
+        Err(Errno::PERM) => Ok(None),
+        Err(errno) => Err(Error::io(
+            format!("cannot mount at {}", path.display()),
+            errno.into(),
+        )),
+    }
+}
+
+fn kernel_options(device: &OwnedFd, path: &Path, options: &MountOptions) -> Result<CString> {
+    let stat = rustix::fs::stat(path)
+        .map_err(|errno| Error::io(format!("mount point {}", path.display()), errno.into()))?;
+    let kind = FileType::from_raw_mode(stat.st_mode).as_raw_mode();
+    let mut list = vec![
+        format!("fd={}", device.as_raw_fd()),
+        format!("rootmode={kind:o}"),
+        format!("user_id={}", rustix::process::getuid().as_raw()),
+        format!("group_id={}", rustix::process::getgid().as_raw()),
+    ];
+    if options.default_permissions {
+        list.push("default_permissions".to_owned());
+    }
+    // The kernel knows only "others"; that it is root alone is checked with each request.
+    if options.allow_other || options.allow_root {
+        list.push("allow_other".to_owned());
+    }
+    if let Some(len) = options.max_read {
+        list.push(format!("max_read={len}"));
+    }
+    list.extend(options.extra.iter().cloned());
+    CString::new(list.join(","))
+        .map_err(|_| Error::invalid_input("a mount option contains a NUL"))
+}
+
+fn flags(options: &MountOptions) -> MountFlags {
+    [
+        (options.ro, MountFlags::RDONLY),
+        (!options.dev, MountFlags::NODEV),
+        (!options.suid, MountFlags::NOSUID),
+        (!options.exec, MountFlags::NOEXEC),
+    ]
+    .into_iter()
+    .filter_map(|(is_set, flag)| is_set.then_some(flag))
+    .fold(MountFlags::empty(), |all, flag| all | flag)
+}
+
+/// Returns the device number of what is mounted at `path`, without a request to the file system itself, which may not be
+/// served yet or any more.
+fn device_at(path: &Path) -> rustix::io::Result<(u32, u32)> {
+    let flags = AtFlags::STATX_DONT_SYNC | AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT;
+    let stat = rustix::fs::statx(CWD, path, flags, StatxFlags::empty())?;
+    Ok((stat.stx_dev_major, stat.stx_dev_minor))
+}
+
+fn detach(path: &Path) {
+    let flags = UnmountFlags::NOFOLLOW | UnmountFlags::DETACH;
+    if rustix::mount::unmount(path, flags).is_err() {
+        // The caller reports its own error; that this failed, too, adds nothing to it.
+        fusermount::unmount(path).ok();
+    }
+}
+
+/// Whether this process can open the device again, as cloned descriptors need.
+pub(crate) fn can_clone() -> bool {
+    File::options().read(true).write(true).open(DEVICE).is_ok()
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use super::*;
+    use durin_format::ErrorKind;
+
+    #[test]
+    fn a_mount_point_is_a_directory_that_exists() {
+        let dir = tempfile::tempdir().unwrap();
+        let options = MountOptions::default();
+        let absent = mount(&dir.path().join("absent"), &options).unwrap_err();
+        assert_eq!(absent.kind(), ErrorKind::Io);
+        assert!(absent.to_string().contains("absent"), "{absent}");
+
+        let file = dir.path().join("file");
+        std::fs::write(&file, "").unwrap();
+        let error = mount(&file, &options).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidInput);
+        assert!(error.to_string().contains("not a directory"), "{error}");
+    }
+
+    #[test]
+    fn flags_are_safe_unless_asked_for() {
+        let mut options = MountOptions::default();
+        assert_eq!(
+            flags(&options),
+            MountFlags::RDONLY | MountFlags::NODEV | MountFlags::NOSUID
+        );
+        options.ro = false;
+        options.dev = true;
+        options.suid = true;
+        assert_eq!(flags(&options), MountFlags::empty());
+    }
+}

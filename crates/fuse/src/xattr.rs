@@ -1,0 +1,124 @@
+//! Extended attributes that the driver makes up: the format stores none.
+
+use durin_format::Result;
+use durin_reader::{Attr, Extent, FileKind, Image, Place};
+use serde_json::{Map, Value, json};
+
+use crate::fs::Node;
+use crate::node::ROOT;
+
+/// The process id of the driver; on the root only.
+pub const DRIVER_PID: &str = "user.dwarfs.driver.pid";
+
+/// Where and how an inode is stored, as JSON.
+pub const INODE_INFO: &str = "user.dwarfs.inodeinfo";
+
+/// Files in more pieces than this show their number only; the reference has the same bound.
+const CHUNKS_MAX: usize = 8;
+
+/// Whether any node has an attribute of this name.
+#[must_use]
+pub fn is_ours(name: &[u8]) -> bool {
+    [DRIVER_PID.as_bytes(), INODE_INFO.as_bytes()].contains(&name)
+}
+
+/// Returns the names of a node's attributes, each with a NUL behind it.
+#[must_use]
+pub fn names(number: u64) -> Vec<u8> {
+    let mut names = Vec::new();
+    if number == ROOT {
+        names.extend_from_slice(DRIVER_PID.as_bytes());
+        names.push(0);
+    }
+    names.extend_from_slice(INODE_INFO.as_bytes());
+    names.push(0);
+    names
+}
+
+/// Returns the value of one attribute, `None` if the node does not have it.
+pub fn value(image: &Image, node: &Node, name: &[u8]) -> Result<Option<Vec<u8>>> {
+    if name == INODE_INFO.as_bytes() {
+        return inode_info(image, &node.attr).map(|info| Some(info.to_string().into_bytes()));
+    }
+    let has_pid = name == DRIVER_PID.as_bytes() && node.number == ROOT;
+    Ok(has_pid.then(|| std::process::id().to_string().into_bytes()))
+}
+
+fn inode_info(image: &Image, attr: &Attr) -> Result<Value> {
+    let mut info = Map::new();
+    if attr.kind == FileKind::Regular {
+        info.insert("chunks".to_owned(), chunks(image, attr)?);
+    }
+    info.insert("gid".to_owned(), attr.gid.into());
+    info.insert("mode".to_owned(), attr.mode.into());
+    info.insert("modestring".to_owned(), mode_string(attr).into());
+    info.insert("uid".to_owned(), attr.uid.into());
+    Ok(Value::Object(info))
+}
+
+fn chunks(image: &Image, attr: &Attr) -> Result<Value> {
+    let mut shown = Vec::new();
+    let mut count = 0_usize;
+    for extent in image.chunks(attr.inode)? {
+        let extent = extent?;
+        count += 1;
+        if count <= CHUNKS_MAX {
+            shown.push(chunk(image, &extent));
+        }
+    }
+    Ok(if count <= CHUNKS_MAX {
+        Value::Array(shown)
+    } else {
+        format!("too many chunks to show ({count})").into()
+    })
+}
+
+fn chunk(image: &Image, extent: &Extent) -> Value {
+    let Place::Data { block, offset } = extent.place else {
+        return json!({ "kind": "hole", "size": extent.len });
+    };
+    let mut chunk = json!({
+        "kind": "data",
+        "block": block.0,
+        "offset": offset,
+        "size": extent.len,
+    });
+    let (tables, data) = image.tables();
+    let category = tables
+        .block_categories
+        .and_then(|categories| categories.get(data, u64::from(block.0)))
+        .and_then(|category| usize::try_from(category).ok())
+        .and_then(|category| tables.category_names.as_ref()?.get(category));
+    if let (Some(category), Some(chunk)) = (category, chunk.as_object_mut()) {
+        chunk.insert("category".to_owned(), category.as_str().into());
+    }
+    chunk
+}
+
+/// Returns the ten letters that `ls -l` shows.
+fn mode_string(attr: &Attr) -> String {
+    let kind = match attr.kind {
+        FileKind::Directory => 'd',
+        FileKind::Symlink => 'l',
+        FileKind::Regular => '-',
+        FileKind::CharDevice => 'c',
+        FileKind::BlockDevice => 'b',
+        FileKind::Fifo => 'p',
+        FileKind::Socket => 's',
+    };
+    let mut text = String::with_capacity(10);
+    text.push(kind);
+    // For each class: its shift, its special bit, and the letter of that bit.
+    for (shift, special, letter) in [(6, 0o4000, 's'), (3, 0o2000, 's'), (0, 0o1000, 't')] {
+        let bits = attr.mode >> shift;
+        text.push(if bits & 4 != 0 { 'r' } else { '-' });
+        text.push(if bits & 2 != 0 { 'w' } else { '-' });
+        text.push(match (attr.mode & special != 0, bits & 1 != 0) {
+            (true, true) => letter,
+            (true, false) => letter.to_ascii_uppercase(),
+            (false, true) => 'x',
+            (false, false) => '-',
+        });
+    }
+    text
+}
