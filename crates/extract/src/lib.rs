@@ -1,1 +1,149 @@
-//! Unpacking DwarFS images
+//! Unpacking DwarFS images to a directory.
+//!
+//! In: an open [`Image`] and a target directory. Out: the tree, a [`Report`], and messages through [`Events`].
+//! Directories are made first, then regular files in the order of their data, so that each block is decoded once, then
+//! symlinks and nodes; the attributes of directories come last, children before parents.
+//!
+//! **Invariants.** Nothing outside of the target is ever touched: every name is used alone, from a descriptor of its
+//! directory, and no symlink is followed, whatever the image says and whatever lies in the target. No partial file stays
+//! behind. Memory depends on the number of paths, not on sizes.
+//!
+//! ```no_run
+//! use std::path::Path;
+//! use std::sync::atomic::AtomicBool;
+//! use durin_extract::{ExtractOptions, Quiet, Stats, extract_to_directory};
+//! use durin_reader::{Image, ImageOptions};
+//!
+//! # fn main() -> durin_format::Result<()> {
+//! let source = durin_source::open(Path::new("tree.dwarfs"), durin_source::OpenMode::Mmap)?;
+//! let image = Image::open(source, &ImageOptions::default())?;
+//! let report = extract_to_directory(
+//!     &image,
+//!     Path::new("out"),
+//!     &ExtractOptions::default(),
+//!     &Stats::default(),
+//!     &Quiet,
+//!     &AtomicBool::new(false),
+//! )?;
+//! assert_eq!(report.errors, 0);
+//! # Ok(())
+//! # }
+//! ```
+#![forbid(unsafe_code)]
+
+mod attributes;
+mod content;
+mod dirs;
+mod files;
+mod job;
+mod make;
+pub mod options;
+pub mod pattern;
+mod plan;
+
+use std::os::fd::OwnedFd;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use durin_format::{Error, Result};
+use durin_reader::{FileKind, Image};
+use rustix::fs::{Mode, OFlags};
+
+use crate::dirs::Dirs;
+use crate::job::{Counts, Job};
+use crate::plan::Plan;
+
+pub use options::{Events, ExtractOptions, OwnerRestore, Quiet, Report, Stats};
+pub use pattern::PatternSet;
+
+/// Extracts `image` into the directory `target`, which must exist.
+///
+/// The target itself gets the attributes of the image's root if it was empty; otherwise it is somebody's place already, and
+/// keeps its own. Existing files are replaced, existing directories are kept and filled.
+/// `cancel` ends the extraction soon after it becomes true.
+///
+/// # Errors
+/// `Io` if the target cannot be read or written, `Cancelled`; without
+/// [`continue_on_error`](ExtractOptions::continue_on_error) also `Corrupt` and others for the first thing that cannot be
+/// extracted. What has been extracted before stays.
+pub fn extract_to_directory(
+    image: &Image,
+    target: &Path,
+    options: &ExtractOptions,
+    stats: &Stats,
+    events: &dyn Events,
+    cancel: &AtomicBool,
+) -> Result<Report> {
+    let (top, was_empty) = open_target(target)?;
+    let mut plan = Plan::make(image, options)?;
+    let refused = std::mem::take(&mut plan.refused);
+    let dirs = Dirs::new(&plan, top);
+    let job = Job::new(image, options, stats, &plan, dirs, events, cancel);
+    for error in refused {
+        job.skip(error)?;
+    }
+    if options.pattern.is_some() && plan.is_empty() {
+        job.note("nothing in the image matches");
+    }
+    let is_there = make::directories(&job)?;
+    let mut done = files::extract(&job, &is_there);
+    if done.is_ok() {
+        done = others(&job, &is_there);
+    }
+    // Also after a failure: what is there is of more use with its attributes than locked up in private directories.
+    let finished = make::directory_attributes(&job, &is_there, was_empty);
+    done.and(finished)?;
+    let clamped = job.counts.clamped_times.load(Ordering::Relaxed);
+    if clamped > 0 {
+        job.note(&format!(
+            "{clamped} times are out of the range of the target's file system"
+        ));
+    }
+    Ok(report(&job.counts, stats))
+}
+
+/// Opens the target and tells whether it is empty.
+fn open_target(target: &Path) -> Result<(OwnedFd, bool)> {
+    let failed = |errno: rustix::io::Errno| {
+        let text = format!("cannot open the target directory {}", target.display());
+        Error::io(text, errno.into())
+    };
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let top = rustix::fs::open(target, flags, Mode::empty()).map_err(failed)?;
+    for entry in rustix::fs::Dir::read_from(&top).map_err(failed)? {
+        let entry = entry.map_err(failed)?;
+        if !matches!(entry.file_name().to_bytes(), b"." | b"..") {
+            return Ok((top, false));
+        }
+    }
+    Ok((top, true))
+}
+
+/// Makes symlinks and nodes.
+fn others(job: &Job<'_>, is_there: &[bool]) -> Result<()> {
+    for entry in &job.plan.entries {
+        if !is_there.get(entry.dir as usize).is_some_and(|there| *there) {
+            continue;
+        }
+        let made = match entry.kind {
+            FileKind::Regular | FileKind::Directory => continue,
+            FileKind::Symlink => make::symlink(job, entry),
+            _ => make::node(job, entry),
+        };
+        job.check_cancel()?;
+        made.or_else(|error| job.skip(error))?;
+    }
+    Ok(())
+}
+
+fn report(counts: &Counts, stats: &Stats) -> Report {
+    Report {
+        files: counts.files.load(Ordering::Relaxed),
+        links: counts.links.load(Ordering::Relaxed),
+        directories: counts.directories.load(Ordering::Relaxed),
+        symlinks: counts.symlinks.load(Ordering::Relaxed),
+        nodes: counts.nodes.load(Ordering::Relaxed),
+        bytes: stats.bytes_done.load(Ordering::Relaxed),
+        errors: counts.errors.load(Ordering::Relaxed),
+    }
+}

@@ -82,7 +82,9 @@ impl Adapter {
 impl Filesystem for Adapter {
     fn init(&mut self, _req: &Request, config: &mut KernelConfig) -> io::Result<()> {
         let offered = config.capabilities();
-        let mut wanted = WANTED.into_iter().fold(InitFlags::empty(), |all, one| all | one);
+        let mut wanted = WANTED
+            .into_iter()
+            .fold(InitFlags::empty(), |all, one| all | one);
         // Not without `ro`: then nobody would refuse an opening for writing.
         self.no_open = self.ro
             && self.fs.caches_everything()
@@ -196,7 +198,12 @@ impl Filesystem for Adapter {
         let read = self.fs.read_dir(ino.0, offset, &mut |item| {
             let kind = file_type(self.fs.kind(item.entry)?);
             let name = OsStr::from_bytes(item.name);
-            Ok(full(reply.add(INodeNo(item.number), item.next_offset, kind, name)))
+            Ok(full(reply.add(
+                INodeNo(item.number),
+                item.next_offset,
+                kind,
+                name,
+            )))
         });
         match read {
             Ok(()) => reply.ok(),
@@ -216,7 +223,14 @@ impl Filesystem for Adapter {
             let attr = file_attr(&self.fs, &self.fs.node_of(item.entry)?);
             let name = OsStr::from_bytes(item.name);
             let number = INodeNo(item.number);
-            Ok(full(reply.add(number, item.next_offset, name, &FOREVER, &attr, Generation(0))))
+            Ok(full(reply.add(
+                number,
+                item.next_offset,
+                name,
+                &FOREVER,
+                &attr,
+                Generation(0),
+            )))
         });
         match read {
             Ok(()) => reply.ok(),
@@ -521,7 +535,9 @@ mod tests {
             sec: -2,
             nsec: 300_000_000,
         });
-        let before = UNIX_EPOCH.duration_since(time).map_err(|error| error.duration());
+        let before = UNIX_EPOCH
+            .duration_since(time)
+            .map_err(|error| error.duration());
         assert_eq!(before, Ok(Duration::from_millis(1700)));
     }
 

@@ -338,10 +338,7 @@ impl Fs {
 
     fn report(&self, error: &Error) {
         let message = error.to_string();
-        let mut reported = self
-            .reported
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut reported = self.reported.lock().unwrap_or_else(PoisonError::into_inner);
         if reported.len() < REPORTED_MAX && reported.insert(message.clone()) {
             self.events.error(&message);
         }

@@ -28,10 +28,7 @@ const MESSAGE_BYTES_MAX: u64 = 4096;
 ///
 /// # Errors
 /// `Io` if the program is missing or refuses, with what it said.
-pub(crate) fn mount(
-    path: &Path,
-    options: &MountOptions,
-) -> Result<(OwnedFd, Option<UnixStream>)> {
+pub(crate) fn mount(path: &Path, options: &MountOptions) -> Result<(OwnedFd, Option<UnixStream>)> {
     let (ours, theirs) =
         UnixStream::pair().map_err(|error| Error::io("cannot make a socket", error))?;
     let mut child = Command::new(PROGRAM)

@@ -25,7 +25,7 @@ const READ_AHEAD_KIB: &str = "2048";
 
 /// A mount of ours.
 #[derive(Debug)]
-pub struct Mounted {
+pub(crate) struct Mounted {
     path: PathBuf,
     /// The device number the kernel gave to the file system, by which it is told from any other at the same place.
     device: (u32, u32),
@@ -46,7 +46,7 @@ pub enum Unmounted {
 ///
 /// # Errors
 /// `NotFound` or `InvalidInput` for an unusable mount point, `Io` if the kernel or `fusermount3` refuse.
-pub fn mount(mountpoint: &Path, options: &MountOptions) -> Result<(OwnedFd, Mounted)> {
+pub(crate) fn mount(mountpoint: &Path, options: &MountOptions) -> Result<(OwnedFd, Mounted)> {
     let path = resolve(mountpoint)?;
     let direct = if options.auto_unmount {
         None
@@ -80,7 +80,7 @@ impl Mounted {
     ///
     /// # Errors
     /// `Io` if the kernel or `fusermount3` refuse.
-    pub fn unmount(&self) -> Result<Unmounted> {
+    pub(crate) fn unmount(&self) -> Result<Unmounted> {
         if !self.stands() {
             return Ok(Unmounted::Clean);
         }
@@ -101,7 +101,7 @@ impl Mounted {
 
     /// Where it is mounted; absolute.
     #[must_use]
-    pub fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
@@ -119,7 +119,10 @@ impl Mounted {
     }
 
     fn failed(&self, errno: Errno) -> Error {
-        Error::io(format!("cannot unmount {}", self.path.display()), errno.into())
+        Error::io(
+            format!("cannot unmount {}", self.path.display()),
+            errno.into(),
+        )
     }
 }
 
@@ -179,8 +182,7 @@ fn kernel_options(device: &OwnedFd, path: &Path, options: &MountOptions) -> Resu
         list.push(format!("max_read={len}"));
     }
     list.extend(options.extra.iter().cloned());
-    CString::new(list.join(","))
-        .map_err(|_| Error::invalid_input("a mount option contains a NUL"))
+    CString::new(list.join(",")).map_err(|_| Error::invalid_input("a mount option contains a NUL"))
 }
 
 fn flags(options: &MountOptions) -> MountFlags {

@@ -306,7 +306,10 @@ mod tests {
     fn names_the_option_it_does_not_know() {
         for (list, name) in [
             ("ro,frobnicate", "'frobnicate'"),
-            ("max_threads=0", "'max_threads=0' needs a number from 1 to 256"),
+            (
+                "max_threads=0",
+                "'max_threads=0' needs a number from 1 to 256",
+            ),
             ("max_threads=", "'max_threads='"),
             ("colour=red", "'colour=red'"),
         ] {

@@ -8,23 +8,23 @@ use crate::fs::Node;
 use crate::node::ROOT;
 
 /// The process id of the driver; on the root only.
-pub const DRIVER_PID: &str = "user.dwarfs.driver.pid";
+pub(crate) const DRIVER_PID: &str = "user.dwarfs.driver.pid";
 
 /// Where and how an inode is stored, as JSON.
-pub const INODE_INFO: &str = "user.dwarfs.inodeinfo";
+pub(crate) const INODE_INFO: &str = "user.dwarfs.inodeinfo";
 
 /// Files in more pieces than this show their number only; the reference has the same bound.
 const CHUNKS_MAX: usize = 8;
 
 /// Whether any node has an attribute of this name.
 #[must_use]
-pub fn is_ours(name: &[u8]) -> bool {
+pub(crate) fn is_ours(name: &[u8]) -> bool {
     [DRIVER_PID.as_bytes(), INODE_INFO.as_bytes()].contains(&name)
 }
 
 /// Returns the names of a node's attributes, each with a NUL behind it.
 #[must_use]
-pub fn names(number: u64) -> Vec<u8> {
+pub(crate) fn names(number: u64) -> Vec<u8> {
     let mut names = Vec::new();
     if number == ROOT {
         names.extend_from_slice(DRIVER_PID.as_bytes());
@@ -36,7 +36,7 @@ pub fn names(number: u64) -> Vec<u8> {
 }
 
 /// Returns the value of one attribute, `None` if the node does not have it.
-pub fn value(image: &Image, node: &Node, name: &[u8]) -> Result<Option<Vec<u8>>> {
+pub(crate) fn value(image: &Image, node: &Node, name: &[u8]) -> Result<Option<Vec<u8>>> {
     if name == INODE_INFO.as_bytes() {
         return inode_info(image, &node.attr).map(|info| Some(info.to_string().into_bytes()));
     }

@@ -1,0 +1,208 @@
+//! Making directories, symlinks and nodes, and making room for them.
+//!
+//! What is in the way is unlinked, never followed and never opened. Only a directory may be there already.
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use durin_format::{Error, Result};
+use durin_reader::{Attr, FileKind};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags};
+use rustix::io::Errno;
+
+use crate::attributes;
+use crate::job::{Job, add};
+use crate::plan::{Entry, TOP};
+
+/// Nobody else has a business in the tree while it grows; the final modes are set at the end.
+const WORKING_MODE: Mode = Mode::RWXU;
+
+/// How often something may come back into the way before we give up.
+const ATTEMPTS: usize = 4;
+
+/// Makes all directories, parents first; returns which of them are there.
+pub(crate) fn directories(job: &Job<'_>) -> Result<Vec<bool>> {
+    let mut is_there = vec![false; job.plan.dirs.len()];
+    for (place, dir) in (TOP..).zip(&job.plan.dirs) {
+        if place == TOP {
+            is_there[place as usize] = true;
+            continue;
+        }
+        job.check_cancel()?;
+        // What a missing parent held has been reported with it.
+        if !dir.is_wanted
+            || !is_there
+                .get(dir.parent as usize)
+                .is_some_and(|there| *there)
+        {
+            continue;
+        }
+        match directory(job, place, dir.parent) {
+            Ok(()) => {
+                is_there[place as usize] = true;
+                add(&job.counts.directories);
+            }
+            Err(error) => job.skip(error)?,
+        }
+    }
+    Ok(is_there)
+}
+
+fn directory(job: &Job<'_>, place: u32, parent: u32) -> Result<()> {
+    let failed = |errno: Errno| {
+        let path = job.plan.shown_dir(place);
+        Error::io(format!("cannot make the directory {path}"), errno.into())
+    };
+    let name = job.plan.dir_name(place);
+    let parent = job.dirs.open(parent)?;
+    for _ in 0..ATTEMPTS {
+        match rustix::fs::mkdirat(&parent, name, WORKING_MODE) {
+            Ok(()) => return Ok(()),
+            Err(Errno::EXIST) => {}
+            Err(errno) => return Err(failed(errno)),
+        }
+        let stat = match rustix::fs::statat(&parent, name, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(stat) => stat,
+            Err(Errno::NOENT) => continue,
+            Err(errno) => return Err(failed(errno)),
+        };
+        match FileType::from_raw_mode(stat.st_mode) {
+            FileType::Directory => {
+                let fd = job.dirs.open(place)?;
+                return rustix::fs::fchmod(&fd, WORKING_MODE).map_err(failed);
+            }
+            FileType::Symlink => {
+                let path = job.plan.shown_dir(place);
+                let text =
+                    format!("{path}: refused to follow a symlink in the place of a directory");
+                return Err(Error::invalid_input(text));
+            }
+            _ => unlink(parent.as_fd(), name).map_err(failed)?,
+        }
+    }
+    Err(failed(Errno::EXIST))
+}
+
+/// Gives all directories that are there their final attributes, children first.
+pub(crate) fn directory_attributes(job: &Job<'_>, is_there: &[bool], with_top: bool) -> Result<()> {
+    let count = u32::try_from(job.plan.dirs.len()).unwrap_or(u32::MAX);
+    for (place, dir) in (TOP..count).zip(&job.plan.dirs).rev() {
+        if (place == TOP && !with_top) || !is_there.get(place as usize).is_some_and(|there| *there)
+        {
+            continue;
+        }
+        let attr = match job.image.attr(dir.entry) {
+            Ok(attr) => attr,
+            Err(error) => {
+                job.skip(error.context(job.plan.shown_dir(place)))?;
+                continue;
+            }
+        };
+        let fd = job.dirs.open(place)?;
+        attributes::restore(job, fd.as_fd(), &attr, &|| job.plan.shown_dir(place));
+    }
+    Ok(())
+}
+
+/// Makes a symlink.
+pub(crate) fn symlink(job: &Job<'_>, entry: &Entry) -> Result<()> {
+    let path = || job.plan.shown(entry);
+    let attr = job
+        .image
+        .attr(entry.entry)
+        .map_err(|error| error.context(path()))?;
+    let target = job
+        .image
+        .read_link(entry.entry.inode)
+        .map_err(|error| error.context(path()))?;
+    let dir = job.dirs.open(entry.dir)?;
+    let name = job.plan.name(entry);
+    replacing(dir.as_fd(), name, || {
+        rustix::fs::symlinkat(target.as_slice(), &dir, name)
+    })
+    .map_err(|errno| Error::io(format!("cannot make the symlink {}", path()), errno.into()))?;
+    attributes::restore_symlink(job, dir.as_fd(), name, &attr, &path);
+    add(&job.counts.symlinks);
+    Ok(())
+}
+
+/// Makes a device, fifo or socket.
+pub(crate) fn node(job: &Job<'_>, entry: &Entry) -> Result<()> {
+    let path = || job.plan.shown(entry);
+    let attr = job
+        .image
+        .attr(entry.entry)
+        .map_err(|error| error.context(path()))?;
+    let dir = job.dirs.open(entry.dir)?;
+    let name = job.plan.name(entry);
+    let kind = node_type(&attr);
+    let mode = Mode::RUSR | Mode::WUSR;
+    replacing(dir.as_fd(), name, || {
+        rustix::fs::mknodat(&dir, name, kind, mode, attr.rdev)
+    })
+    .map_err(|errno| {
+        let hint = match (errno, entry.kind) {
+            (Errno::PERM, FileKind::CharDevice | FileKind::BlockDevice) => " (only root can)",
+            _ => "",
+        };
+        let text = format!("cannot make the {} {}{hint}", kind_name(entry.kind), path());
+        Error::io(text, errno.into())
+    })?;
+    attributes::restore_node(job, dir.as_fd(), name, &attr, &path)?;
+    add(&job.counts.nodes);
+    Ok(())
+}
+
+/// Creates an empty regular file that nobody else has open.
+pub(crate) fn file(dir: BorrowedFd<'_>, name: &[u8]) -> rustix::io::Result<OwnedFd> {
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    replacing(dir, name, || {
+        rustix::fs::openat(dir, name, flags, Mode::RUSR | Mode::WUSR)
+    })
+}
+
+/// Calls `make`, which must fail with `EEXIST` if something is there; unlinks that and tries again.
+pub(crate) fn replacing<T>(
+    dir: BorrowedFd<'_>,
+    name: &[u8],
+    mut make: impl FnMut() -> rustix::io::Result<T>,
+) -> rustix::io::Result<T> {
+    for _ in 1..ATTEMPTS {
+        match make() {
+            Err(Errno::EXIST) => unlink(dir, name)?,
+            done => return done,
+        }
+    }
+    make()
+}
+
+fn unlink(dir: BorrowedFd<'_>, name: &[u8]) -> rustix::io::Result<()> {
+    match rustix::fs::unlinkat(dir, name, AtFlags::empty()) {
+        // Somebody else has made room.
+        Ok(()) | Err(Errno::NOENT) => Ok(()),
+        // What POSIX says instead of EISDIR.
+        Err(Errno::PERM) if is_dir(dir, name) => Err(Errno::ISDIR),
+        Err(errno) => Err(errno),
+    }
+}
+
+fn is_dir(dir: BorrowedFd<'_>, name: &[u8]) -> bool {
+    rustix::fs::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW)
+        .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Directory)
+}
+
+fn node_type(attr: &Attr) -> FileType {
+    match attr.kind {
+        FileKind::CharDevice => FileType::CharacterDevice,
+        FileKind::BlockDevice => FileType::BlockDevice,
+        FileKind::Socket => FileType::Socket,
+        _ => FileType::Fifo,
+    }
+}
+
+fn kind_name(kind: FileKind) -> &'static str {
+    match kind {
+        FileKind::CharDevice | FileKind::BlockDevice => "device",
+        FileKind::Socket => "socket",
+        _ => "fifo",
+    }
+}

@@ -1,0 +1,84 @@
+//! What a user chooses, what can be watched meanwhile, and what came of it.
+
+use std::sync::atomic::AtomicU64;
+
+use crate::pattern::PatternSet;
+
+/// What to extract and how.
+#[derive(Clone, Debug, Default)]
+pub struct ExtractOptions {
+    /// Only paths that match, and the directories above them; `None` takes all.
+    pub pattern: Option<PatternSet>,
+    /// Leaves out character and block devices.
+    pub skip_devices: bool,
+    /// Leaves out fifos and sockets.
+    pub skip_specials: bool,
+    /// Reports files that cannot be read or made and goes on; otherwise the first one ends the extraction.
+    /// A target that cannot be written to, such as a full disk, always ends it.
+    pub continue_on_error: bool,
+    /// Threads that read and write files; 0 chooses.
+    pub disk_writers: usize,
+    /// Whether to restore owners.
+    pub owner: OwnerRestore,
+}
+
+/// Whether to restore owners and groups.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OwnerRestore {
+    /// When root extracts.
+    #[default]
+    Auto,
+    /// Always; failing is reported.
+    Always,
+    /// Never; everything belongs to who extracts.
+    Never,
+}
+
+/// Counters to draw progress from, while it runs.
+#[derive(Debug, Default)]
+pub struct Stats {
+    /// Files to extract, links not counted.
+    pub files_total: AtomicU64,
+    /// Files extracted or given up so far.
+    pub files_done: AtomicU64,
+    /// Bytes to write, holes not counted.
+    pub bytes_total: AtomicU64,
+    /// Bytes written so far.
+    pub bytes_done: AtomicU64,
+}
+
+/// What was extracted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Report {
+    /// Regular files, links not counted.
+    pub files: u64,
+    /// Further hard links to them.
+    pub links: u64,
+    /// Directories, the target itself not counted.
+    pub directories: u64,
+    /// Symbolic links.
+    pub symlinks: u64,
+    /// Devices, fifos and sockets.
+    pub nodes: u64,
+    /// Bytes written.
+    pub bytes: u64,
+    /// Things reported to [`Events`] that are not as in the image.
+    pub errors: u64,
+}
+
+/// Takes messages; the caller decides where they go. Called from several threads.
+pub trait Events: Send + Sync {
+    /// Something could not be extracted and was skipped.
+    fn error(&self, message: &str);
+    /// Something was extracted, but is not quite as in the image.
+    fn warn(&self, message: &str);
+}
+
+/// Throws all messages away.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Quiet;
+
+impl Events for Quiet {
+    fn error(&self, _message: &str) {}
+    fn warn(&self, _message: &str) {}
+}

@@ -1,0 +1,122 @@
+//! Opening and changing: nothing can be changed, and how that is said.
+
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{MetadataExt, symlink};
+use std::path::Path;
+
+use durin_fuse::{FsOptions, MountOptions};
+use durin_testkit::require;
+use rustix::io::Errno;
+
+use crate::{Mount, ready};
+
+const FILE: &str = "bench.sh";
+
+fn errno<T>(result: io::Result<T>) -> Option<Errno> {
+    result.err().as_ref().and_then(Errno::from_io_error)
+}
+
+fn check_changes(mount: &Mount) {
+    let file = mount.join(FILE);
+    let new = mount.join("new");
+    let changes = [
+        ("create", errno(File::create_new(&new))),
+        ("mkdir", errno(fs::create_dir(&new))),
+        ("symlink", errno(symlink("x", &new))),
+        ("link", errno(fs::hard_link(&file, &new))),
+        ("unlink", errno(fs::remove_file(&file))),
+        (
+            "rmdir",
+            errno(fs::remove_dir(mount.join("empty/alsoempty"))),
+        ),
+        ("rename", errno(fs::rename(&file, &new))),
+        (
+            "chmod",
+            errno(fs::set_permissions(
+                &file,
+                fs::metadata(&file).unwrap().permissions(),
+            )),
+        ),
+        ("truncate", errno(truncate(&file))),
+    ];
+    for (what, found) in changes {
+        assert_eq!(found, Some(Errno::ROFS), "{what}");
+    }
+    assert_eq!(fs::metadata(&file).unwrap().len(), 1517);
+}
+
+fn truncate(path: &Path) -> io::Result<()> {
+    let path = std::ffi::CString::new(path.to_str().unwrap()).unwrap();
+    Ok(rustix::fs::open(
+        path,
+        rustix::fs::OFlags::WRONLY | rustix::fs::OFlags::TRUNC,
+        rustix::fs::Mode::empty(),
+    )
+    .map(|_| ())
+    .or_else(|errno| {
+        if errno == Errno::ACCESS {
+            Err(Errno::ROFS)
+        } else {
+            Err(errno)
+        }
+    })?)
+}
+
+#[test]
+fn a_mount_is_read_only() {
+    let vectors = require!(ready());
+    let mount = Mount::new(&vectors.image("good", "compat-v0.4.1"));
+    check_changes(&mount);
+    let for_writing = OpenOptions::new().append(true).open(mount.join(FILE));
+    assert_eq!(errno(for_writing), Some(Errno::ROFS));
+    assert_eq!(errno(File::open(mount.join("absent"))), Some(Errno::NOENT));
+    assert_eq!(errno(fs::read(mount.join("empty"))), Some(Errno::ISDIR));
+}
+
+#[test]
+fn a_mount_with_rw_refuses_to_open_for_writing() {
+    let vectors = require!(ready());
+    let options = MountOptions {
+        ro: false,
+        ..MountOptions::default()
+    };
+    let image = vectors.image("good", "compat-v0.4.1");
+    let mount = Mount::with(&image, &FsOptions::default(), &options);
+    check_changes(&mount);
+    for (what, options) in [
+        ("write", OpenOptions::new().write(true).clone()),
+        ("append", OpenOptions::new().append(true).clone()),
+        (
+            "read and write",
+            OpenOptions::new().read(true).write(true).clone(),
+        ),
+    ] {
+        let opened = options.open(mount.join(FILE));
+        assert_eq!(errno(opened), Some(Errno::ACCESS), "{what}");
+    }
+    assert_eq!(fs::read(mount.join(FILE)).unwrap().len(), 1517);
+}
+
+#[test]
+fn modes_and_owners_as_asked() {
+    let vectors = require!(ready());
+    let fs = FsOptions {
+        readonly: true,
+        uid: Some(4711),
+        gid: Some(4712),
+        blocksize: 65_536,
+        ..FsOptions::default()
+    };
+    let image = vectors.image("good", "compat-v0.4.1");
+    let plain = Mount::new(&image);
+    let mount = Mount::with(&image, &fs, &MountOptions::default());
+    for path in ["", FILE, "foo"] {
+        let before = fs::metadata(plain.join(path)).unwrap();
+        let after = fs::metadata(mount.join(path)).unwrap();
+        assert_ne!(before.mode() & 0o222, 0, "{path}");
+        assert_eq!(after.mode(), before.mode() & !0o222, "{path}");
+        assert_eq!((after.uid(), after.gid()), (4711, 4712), "{path}");
+        assert_eq!((before.blksize(), after.blksize()), (512 * 1024, 65_536));
+    }
+}

@@ -1,0 +1,70 @@
+//! The ways a mount ends.
+
+use std::fs;
+use std::io::Read;
+
+use durin_fuse::Unmounted;
+use durin_testkit::mount::is_mount_point;
+use durin_testkit::require;
+use rustix::mount::UnmountFlags;
+
+use crate::{Mount, ready};
+
+#[test]
+fn the_server_ends_with_the_mount() {
+    let vectors = require!(ready());
+    let mut mount = Mount::new(&vectors.image("handmade", "base"));
+    assert!(is_mount_point(mount.path()));
+    assert_eq!(mount.unmounter.unmount().unwrap(), Unmounted::Clean);
+    mount.wait().unwrap();
+    assert!(!is_mount_point(mount.path()));
+    assert_eq!(fs::read_dir(mount.path()).unwrap().count(), 0);
+    assert_eq!(mount.unmounter.unmount().unwrap(), Unmounted::Clean);
+}
+
+#[test]
+fn a_busy_mount_goes_out_of_sight_and_serves_its_last_user() {
+    let vectors = require!(ready());
+    let mut mount = Mount::new(&vectors.image("good", "compat-v0.4.1"));
+    let mut file = fs::File::open(mount.join("bench.sh")).unwrap();
+    assert_eq!(mount.unmounter.unmount().unwrap(), Unmounted::Detached);
+    assert!(!is_mount_point(mount.path()));
+    let mut content = Vec::new();
+    file.read_to_end(&mut content).unwrap();
+    assert_eq!(content.len(), 1517);
+    assert!(!mount.server.as_ref().unwrap().is_finished());
+    drop(file);
+    mount.wait().unwrap();
+}
+
+#[test]
+fn somebody_else_may_unmount() {
+    let vectors = require!(ready());
+    let mut mount = Mount::new(&vectors.image("handmade", "base"));
+    durin_testkit::mount::unmount(mount.path()).unwrap();
+    mount.wait().unwrap();
+}
+
+#[test]
+fn a_mount_below_is_not_taken_for_ours() {
+    let vectors = require!(ready());
+    let image = vectors.image("handmade", "base");
+    let mut lower = Mount::new(&image);
+    let events = std::sync::Arc::new(crate::Messages::default());
+    // A second one at the same place, which somebody else then unmounts.
+    let upper = durin_fuse::mount(
+        std::sync::Arc::new(crate::open(&image)),
+        lower.path(),
+        &durin_fuse::FsOptions::default(),
+        &durin_fuse::MountOptions::default(),
+        events,
+    )
+    .unwrap();
+    let unmounter = upper.unmounter();
+    rustix::mount::unmount(lower.path(), UnmountFlags::DETACH).unwrap();
+    drop(upper);
+    assert_eq!(unmounter.unmount().unwrap(), Unmounted::Clean);
+    assert!(is_mount_point(lower.path()), "the lower mount still stands");
+    assert_eq!(lower.unmounter.unmount().unwrap(), Unmounted::Clean);
+    lower.wait().unwrap();
+}

@@ -1,0 +1,56 @@
+//! The extended attributes that the driver makes up.
+
+use std::path::Path;
+
+use durin_testkit::require;
+use rustix::io::Errno;
+
+use crate::{Mount, ready};
+
+fn xattr(path: &Path, name: &str) -> Result<String, Errno> {
+    let mut value = [0; 4096];
+    let len = rustix::fs::lgetxattr(path, name, &mut value[..])?;
+    Ok(String::from_utf8(value[..len].to_vec()).unwrap())
+}
+
+fn names(path: &Path) -> Vec<String> {
+    let mut list = [0_u8; 4096];
+    let len = rustix::fs::llistxattr(path, &mut list[..]).unwrap();
+    String::from_utf8(list[..len].to_vec())
+        .unwrap()
+        .split_terminator('\0')
+        .map(str::to_owned)
+        .collect()
+}
+
+#[test]
+fn the_root_tells_the_driver_and_all_tell_where_they_are() {
+    let vectors = require!(ready());
+    let mount = Mount::new(&vectors.image("good", "compat-v0.4.1"));
+    let pid = std::process::id().to_string();
+    let both = ["user.dwarfs.driver.pid", "user.dwarfs.inodeinfo"];
+    assert_eq!(names(mount.path()), both);
+    assert_eq!(xattr(mount.path(), both[0]), Ok(pid));
+
+    let file = mount.join("bench.sh");
+    assert_eq!(names(&file), both[1..]);
+    assert_eq!(xattr(&file, both[0]), Err(Errno::NODATA));
+    assert_eq!(xattr(&file, "security.capability"), Err(Errno::NODATA));
+    let info = xattr(&file, both[1]).unwrap();
+    let info = durin_testkit::json::parse(&info).unwrap();
+    assert_eq!(info["modestring"], "-rw-r--r--");
+    assert_eq!(info["uid"], 1000);
+    assert_eq!(info["chunks"][0]["kind"], "data");
+}
+
+#[test]
+fn a_short_buffer_is_refused() {
+    let vectors = require!(ready());
+    let mount = Mount::new(&vectors.image("good", "compat-v0.4.1"));
+    let mut short = [0; 3];
+    let got = rustix::fs::lgetxattr(mount.path(), "user.dwarfs.inodeinfo", &mut short[..]);
+    assert_eq!(got, Err(Errno::RANGE));
+    let mut none = [0_u8; 0];
+    let size = rustix::fs::lgetxattr(mount.path(), "user.dwarfs.inodeinfo", &mut none[..]);
+    assert!(size.unwrap() > 3);
+}
