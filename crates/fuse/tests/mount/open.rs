@@ -7,6 +7,7 @@ use std::path::Path;
 
 use durin_fuse::{FsOptions, MountOptions};
 use durin_testkit::require;
+use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
 use crate::{Mount, ready};
@@ -46,21 +47,13 @@ fn check_changes(mount: &Mount) {
     assert_eq!(fs::metadata(&file).unwrap().len(), 1517);
 }
 
+/// Truncates by opening; which of the two errors it gives depends on who refuses.
 fn truncate(path: &Path) -> io::Result<()> {
-    let path = std::ffi::CString::new(path.to_str().unwrap()).unwrap();
-    Ok(rustix::fs::open(
-        path,
-        rustix::fs::OFlags::WRONLY | rustix::fs::OFlags::TRUNC,
-        rustix::fs::Mode::empty(),
-    )
-    .map(|_| ())
-    .or_else(|errno| {
-        if errno == Errno::ACCESS {
-            Err(Errno::ROFS)
-        } else {
-            Err(errno)
-        }
-    })?)
+    let flags = OFlags::WRONLY | OFlags::TRUNC;
+    match rustix::fs::open(path, flags, Mode::empty()) {
+        Err(Errno::ACCESS) => Err(Errno::ROFS.into()),
+        opened => Ok(opened.map(|_| ())?),
+    }
 }
 
 #[test]
