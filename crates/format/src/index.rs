@@ -26,10 +26,6 @@ impl IndexEntry {
     /// Takes one entry apart.
     #[must_use]
     pub fn from_bits(bits: u64) -> Self {
-        #[expect(
-            clippy::cast_possible_truncation,
-            reason = "48 of 64 bits are shifted out"
-        )]
         let code = (bits >> 48) as u16;
         Self {
             section_type: SectionType::from(code),

@@ -523,7 +523,7 @@ mod tests {
     #[test]
     fn columns_of_a_bit_packed_list() {
         // distance 2, count 3; one unused byte; the pairs.
-        let data = [2 | 3 << 3, 0xff, 0b10101_001, 0b00000_111, 0b11111_000];
+        let data = [2 | 3 << 3, 0xff, 1 | 21 << 3, 7, 31 << 3];
         let schema = packed_pairs();
         let list = Object::root(&schema, &data)
             .unwrap()

@@ -16,10 +16,10 @@ pub(crate) enum Shape<'a> {
     Flag(bool),
     Number(u64),
     Bytes(&'a [u8]),
-    List(Box<dyn Iterator<Item = Shape<'a>> + 'a>),
+    List(Box<dyn Iterator<Item = Self> + 'a>),
     Pairs(Box<dyn Iterator<Item = (u64, u64)> + 'a>),
     /// In the order in which the format lays them out.
-    Fields(Vec<(&'static str, Shape<'a>)>),
+    Fields(Vec<(&'static str, Self)>),
 }
 
 /// Something that has a place in the tree.
