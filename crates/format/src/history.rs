@@ -251,6 +251,12 @@ mod tests {
     }
 
     #[test]
+    fn too_long_a_history_is_not_looked_at() {
+        let bytes = vec![0; usize::try_from(HISTORY_BYTES_MAX).unwrap() + 1];
+        assert_eq!(History::parse(&bytes).unwrap_err().kind(), ErrorKind::Limit);
+    }
+
+    #[test]
     fn fields_of_other_types_are_left_out() {
         let mut writer = Writer::new();
         let mut last_id = 0;

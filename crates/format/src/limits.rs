@@ -46,9 +46,6 @@ pub const SCHEMA_LAYOUT_COUNT_MAX: usize = 1 << 15;
 /// Longest serialized FSST symbol table: 17 bytes and 255 symbols of 8 bytes.
 pub const FSST_TABLE_BYTES_MAX: u64 = 17 + 255 * 8;
 
-/// How much longer than its codes an FSST string can be: a code is a byte, a symbol 8.
-pub const FSST_EXPANSION_MAX: u64 = 8;
-
 /// How deep values inside a skipped Compact value may nest: our deepest structure nests four levels.
 pub const THRIFT_DEPTH_MAX: u32 = 64;
 

@@ -377,6 +377,12 @@ mod tests {
     }
 
     #[test]
+    fn too_long_a_schema_is_not_looked_at() {
+        let bytes = vec![0; usize::try_from(SCHEMA_BYTES_MAX).unwrap() + 1];
+        assert_eq!(Schema::parse(&bytes).unwrap_err().kind(), ErrorKind::Limit);
+    }
+
+    #[test]
     fn every_cut_is_corrupt_and_no_flip_panics() {
         let bytes = sample().encode(Style::VersionFirst);
         for at in 0..bytes.len() {
