@@ -49,6 +49,12 @@ impl Lz4Encoder {
 
 impl Encoder for Lz4Encoder {
     fn encode(&mut self, data: &[u8], out: &mut Vec<u8>) -> Result<()> {
+        if data.is_empty() {
+            // The size, and a token without literals. The library would compute addresses before those of an empty
+            // slice, which wrap around: level 12 then reads from anywhere.
+            *out = vec![0; PREFIX_LEN + 1];
+            return Ok(());
+        }
         // The library counts in 31 bits; this checks it as well.
         let bound = compress_bound(data.len())
             .map_err(|error| Error::limit(format!("lz4: {} bytes: {error}", data.len())))?;

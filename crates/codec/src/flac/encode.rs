@@ -216,9 +216,11 @@ fn mid_side(left: &[i32], right: &[i32]) -> Option<(Vec<i32>, Vec<i32>)> {
 /// Picks by the absolute second differences, which grow as the length does.
 fn estimate(left: &[i32], right: &[i32], mid: &[i32], side: &[i32]) -> Channels {
     shortest([left, right, mid, side].map(|samples| {
-        let bend =
-            |w: &[i32; 3]| (i64::from(w[0]) - 2 * i64::from(w[1]) + i64::from(w[2])).unsigned_abs();
-        let sum: u64 = samples.array_windows().map(bend).sum();
+        let bend = |window: &[i32]| match *window {
+            [a, b, c] => (i64::from(a) - 2 * i64::from(b) + i64::from(c)).unsigned_abs(),
+            _ => 0,
+        };
+        let sum: u64 = samples.windows(3).map(bend).sum();
         let count = samples.len().max(1) as u64;
         // The bits of a sample, in sixteenths.
         let mean = (sum * 16 / count).max(1);

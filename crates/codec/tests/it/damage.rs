@@ -1,0 +1,153 @@
+//! Payloads that somebody damaged: an error or a result of the right length, soon, and never a panic.
+
+use durin_codec::{Decoder, decompress, uncompressed_len};
+use durin_format::ErrorKind;
+use durin_format::section::CompressionType;
+
+use crate::data::{self, Random, SPECS};
+
+const OUTPUT_MAX: u64 = 1 << 16;
+
+/// Decodes at once and in steps; returns whether there was a result.
+fn try_all(kind: CompressionType, payload: &[u8]) -> bool {
+    let whole = decompress(kind, payload, OUTPUT_MAX);
+    let in_steps = Decoder::new(kind, payload, OUTPUT_MAX).and_then(|mut decoder| {
+        let mut out = Vec::new();
+        while (out.len() as u64) < decoder.uncompressed_len() {
+            let want = out.len() + 777;
+            decoder.decode_to(payload, &mut out, want)?;
+        }
+        // For outputs of no bytes.
+        decoder.decode_to(payload, &mut out, usize::MAX)?;
+        Ok(out)
+    });
+    for error in [&whole, &in_steps]
+        .into_iter()
+        .filter_map(|r| r.as_ref().err())
+    {
+        assert!(
+            matches!(
+                error.kind(),
+                ErrorKind::Corrupt | ErrorKind::Unsupported | ErrorKind::Limit
+            ),
+            "{error:?}"
+        );
+    }
+    let Ok(whole) = whole else {
+        assert!(in_steps.is_err(), "{kind:?}: only a step works");
+        return false;
+    };
+    let len = uncompressed_len(kind, payload, OUTPUT_MAX).unwrap();
+    assert!(whole.len() as u64 == len && len <= OUTPUT_MAX, "{kind:?}");
+    assert!(
+        in_steps.unwrap() == whole,
+        "{kind:?}: steps give other bytes"
+    );
+    true
+}
+
+/// Payloads of a few hundred bytes of every algorithm.
+fn small_payloads() -> Vec<(&'static str, CompressionType, Vec<u8>)> {
+    let mut payloads = Vec::new();
+    for (text, metadata) in SPECS {
+        if *text == "null" {
+            continue;
+        }
+        for data in [
+            data::text(600),
+            data::sound(800),
+            vec![5; 3000],
+            data::random(200),
+        ] {
+            let (kind, payload) = data::encode(text, *metadata, &data);
+            assert!(try_all(kind, &payload), "{text}");
+            payloads.push((*text, kind, payload));
+        }
+    }
+    payloads
+}
+
+#[test]
+fn every_truncation_is_an_error() {
+    for (text, kind, payload) in small_payloads() {
+        for len in 0..payload.len() {
+            assert!(!try_all(kind, &payload[..len]), "{text} cut at {len}");
+        }
+    }
+}
+
+#[test]
+fn bytes_after_the_end_are_an_error() {
+    for (text, kind, payload) in small_payloads() {
+        for tail in [&[0][..], &[1], &[0xFF; 16]] {
+            assert!(!try_all(kind, &[&payload, tail].concat()), "{text}");
+        }
+    }
+}
+
+#[test]
+fn every_changed_byte_is_survived() {
+    for (_, kind, mut payload) in small_payloads() {
+        for place in 0..payload.len() {
+            let right = payload[place];
+            for wrong in [
+                right ^ 1,
+                right ^ 0x80,
+                right.wrapping_add(1),
+                !right,
+                0,
+                0xFF,
+            ] {
+                payload[place] = wrong;
+                try_all(kind, &payload);
+            }
+            payload[place] = right;
+        }
+    }
+}
+
+#[test]
+fn noise_is_survived() {
+    let mut random = Random::new(99);
+    let payloads = small_payloads();
+    for _ in 0..20_000 {
+        let (_, kind, payload) = &payloads[random.below(payloads.len() as u64) as usize];
+        let mut payload = payload.clone();
+        for _ in 0..=random.below(8) {
+            let place = random.below(payload.len() as u64) as usize;
+            payload[place] = random.next() as u8;
+        }
+        try_all(*kind, &payload);
+    }
+    for code in 0..9 {
+        for len in 0..200 {
+            try_all(CompressionType::from(code), &data::random(len));
+        }
+    }
+}
+
+#[test]
+fn sizes_are_compared_before_anything_else() {
+    let huge_lz4 = [0xFF, 0xFF, 0xFF, 0xFF, 0];
+    let huge_varint = [0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0x7F, 0, 0];
+    let long_varint = [0xFF; 12];
+    for (kind, payload) in [
+        (CompressionType::Lz4, &huge_lz4[..]),
+        (CompressionType::Brotli, &huge_varint),
+        (CompressionType::Flac, &huge_varint),
+        (CompressionType::Ricepp, &huge_varint),
+        (CompressionType::Brotli, &long_varint),
+    ] {
+        let error = decompress(kind, payload, OUTPUT_MAX).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Corrupt, "{error}");
+        // Even where everything is allowed, no memory is promised that is not there.
+        assert!(decompress(kind, payload, u64::MAX).is_err());
+    }
+}
+
+#[test]
+fn unknown_types_are_unsupported() {
+    let error = decompress(CompressionType::Unknown(99), b"x", OUTPUT_MAX).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unsupported);
+    assert_eq!(error.to_string(), "compression type 99");
+}

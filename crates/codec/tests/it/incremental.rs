@@ -1,0 +1,93 @@
+//! Decoding in steps gives the same bytes as decoding at once, and no more than a step ahead of what was asked for.
+
+use durin_codec::Decoder;
+
+use crate::data::{self, SPECS};
+
+/// Steps that fit no block, frame or chunk.
+const STEPS: [usize; 5] = [1, 13, 4097, 70_001, 262_144];
+
+#[test]
+fn steps_give_the_whole() {
+    for (text, metadata) in SPECS {
+        let data = data::sound(300_000);
+        let (kind, payload) = data::encode(text, *metadata, &data);
+        let mut decoder = Decoder::new(kind, &payload, data.len() as u64).unwrap();
+        assert_eq!(decoder.uncompressed_len(), data.len() as u64);
+        let mut out = Vec::new();
+        let mut steps = STEPS.iter().cycle();
+        while out.len() < data.len() {
+            let want = out.len() + steps.next().unwrap();
+            decoder.decode_to(&payload, &mut out, want).unwrap();
+            assert!(out.len() >= want.min(data.len()), "{text}");
+        }
+        assert!(out == data, "{text}");
+        decoder.decode_to(&payload, &mut out, usize::MAX).unwrap();
+        assert!(out == data, "{text}");
+    }
+}
+
+#[test]
+fn a_little_costs_a_little() {
+    // The most that each may decode beyond what was asked for: its block, frame or nothing.
+    for (text, ahead_max) in [
+        ("null", 0),
+        ("zstd:level=3", 128 << 10),
+        ("lzma:level=1", 0),
+        ("brotli:quality=3", 0),
+        ("flac", 4096 * 4),
+    ] {
+        let data = data::sound(1 << 20);
+        let (kind, payload) = data::encode(text, Some(data::PCM), &data);
+        let mut decoder = Decoder::new(kind, &payload, 1 << 20).unwrap();
+        assert!(decoder.is_incremental());
+        let mut out = Vec::new();
+        decoder.decode_to(&payload, &mut out, 1000).unwrap();
+        assert!(
+            (1000..=1000 + ahead_max).contains(&out.len()),
+            "{text}: {}",
+            out.len()
+        );
+        assert!(data.starts_with(&out), "{text}");
+        // Its buffer was made once, for everything.
+        let address = out.as_ptr();
+        decoder.decode_to(&payload, &mut out, usize::MAX).unwrap();
+        assert_eq!(out.as_ptr(), address, "{text}");
+        assert!(out == data, "{text}");
+    }
+}
+
+#[test]
+fn a_buffer_may_move_between_steps() {
+    for (text, metadata) in SPECS {
+        let data = data::sound(400_000);
+        let (kind, payload) = data::encode(text, *metadata, &data);
+        let mut decoder = Decoder::new(kind, &payload, data.len() as u64).unwrap();
+        let mut out = Vec::new();
+        for want in [1, 150_000, 150_001, 390_000, 400_000] {
+            // A copy without the room that the decoder had made; the original stays, so that the address differs.
+            let mut moved = out.clone();
+            decoder.decode_to(&payload, &mut moved, want).unwrap();
+            out = moved;
+        }
+        assert!(out == data, "{text}");
+    }
+}
+
+#[test]
+fn an_error_stays_an_error() {
+    let data = data::text(300_000);
+    for text in ["zstd:level=3", "lzma:level=1", "brotli:quality=3", "lz4"] {
+        let (kind, mut payload) = data::encode(text, None, &data);
+        let middle = payload.len() / 2;
+        payload[middle..middle + 64].fill(0xFF);
+        let mut decoder = Decoder::new(kind, &payload, 300_000).unwrap();
+        let mut out = Vec::new();
+        decoder
+            .decode_to(&payload, &mut out, usize::MAX)
+            .unwrap_err();
+        decoder
+            .decode_to(&payload, &mut out, usize::MAX)
+            .unwrap_err();
+    }
+}

@@ -1,0 +1,108 @@
+//! What goes in comes out, for every algorithm, many options and several kinds of data.
+
+use durin_codec::{Spec, decompress, uncompressed_len};
+
+use crate::data::{self, SPECS};
+
+#[test]
+fn every_specification_and_kind_of_data() {
+    for (text, metadata) in SPECS {
+        let spec = Spec::parse(text).unwrap();
+        // One encoder for all, so that nothing may be left over from the block before.
+        let mut encoder = spec.encoder(300_000, *metadata).unwrap();
+        for data in [
+            Vec::new(),
+            b"abcd".to_vec(),
+            vec![0; 100_000],
+            data::text(300_000),
+            data::random(70_000),
+            data::sound(200_000),
+            data::code(150_000),
+        ] {
+            let mut payload = b"left over".to_vec();
+            encoder.encode(&data, &mut payload).unwrap();
+            let (kind, len) = (spec.compression_type(), data.len() as u64);
+            assert_eq!(
+                uncompressed_len(kind, &payload, len).unwrap(),
+                len,
+                "{text}"
+            );
+            assert!(
+                decompress(kind, &payload, len).unwrap() == data,
+                "{text} of {len}"
+            );
+            if len > 0 {
+                // One byte too much for the ceiling.
+                assert!(decompress(kind, &payload, len - 1).is_err(), "{text}");
+            }
+            let mut again = Vec::new();
+            encoder.encode(&data, &mut again).unwrap();
+            assert!(again == payload, "{text} of {len} differs the second time");
+        }
+    }
+}
+
+#[test]
+fn higher_levels_are_smaller() {
+    let text = data::text(300_000);
+    let sound = data::sound(400_000);
+    let len = |spec, metadata, data: &[u8]| data::encode(spec, metadata, data).1.len();
+    for (worse, better) in [
+        ("lz4", "lz4hc"),
+        ("lz4hc:level=3", "zstd:level=1"),
+        ("zstd:level=1", "zstd:level=19"),
+        ("lzma:level=0", "lzma:level=9"),
+        ("brotli:quality=1", "brotli:quality=11"),
+    ] {
+        assert!(
+            len(worse, None, &text) > len(better, None, &text),
+            "{better}"
+        );
+    }
+    let pcm = Some(data::PCM);
+    for (worse, better) in [
+        ("flac:level=0", "flac:level=2"),
+        ("flac:level=2", "flac:level=5"),
+        ("flac:level=5", "flac:level=8"),
+        ("flac:level=8", "flac:level=8:exhaustive"),
+    ] {
+        assert!(
+            len(worse, pcm, &sound) >= len(better, pcm, &sound),
+            "{better}"
+        );
+    }
+    assert!(len("flac:level=5", pcm, &sound) < len("lzma", None, &sound));
+}
+
+#[test]
+fn filters_for_machine_code_are_taken_when_smaller() {
+    let code = data::code(200_000);
+    let len = |spec, data: &[u8]| data::encode(spec, None, data).1.len();
+    assert!(len("lzma:level=6:binary=x86", &code) < len("lzma:level=6", &code) / 2);
+    let text = data::text(50_000);
+    assert!(len("lzma:level=6:binary=x86", &text) <= len("lzma:level=6", &text));
+}
+
+#[test]
+fn windows_reach_as_far_as_asked() {
+    // The same random bytes twice, 9 MiB apart.
+    let mut data = data::random(1 << 20);
+    data.resize(9 << 20, 0);
+    data.extend_from_within(..1 << 20);
+    let len = |spec| data::encode(spec, None, &data).1.len();
+    let once = (1 << 20) + (64 << 10);
+    for spec in [
+        "zstd:level=1:long",
+        "brotli:quality=5:lgwin=30",
+        "lzma:level=0:dict_size=24",
+    ] {
+        assert!(len(spec) < once, "{spec}");
+    }
+    for spec in [
+        "zstd:level=1:wlog=20",
+        "brotli:quality=5:lgwin=20",
+        "lzma:level=0",
+    ] {
+        assert!(len(spec) > once, "{spec}");
+    }
+}
