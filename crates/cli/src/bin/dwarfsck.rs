@@ -1,0 +1,11 @@
+//! The program `dwarfsck`.
+
+use std::process::ExitCode;
+
+#[cfg(feature = "mimalloc")]
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+fn main() -> ExitCode {
+    durin_cli::dwarfsck::main()
+}

@@ -1,0 +1,11 @@
+//! The program `dwarfsextract`.
+
+use std::process::ExitCode;
+
+#[cfg(feature = "mimalloc")]
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+fn main() -> ExitCode {
+    durin_cli::dwarfsextract::main()
+}

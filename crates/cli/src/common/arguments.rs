@@ -1,0 +1,88 @@
+//! Arguments that several programs have, and the value parsers that clap calls.
+
+use std::ffi::OsString;
+
+use clap::{ArgAction, Args};
+use durin_reader::ImageOffset;
+
+use super::logger::{Level, Logger};
+use super::size;
+
+/// How much a program says.
+#[derive(Args, Debug)]
+#[command(next_help_heading = "Messages")]
+pub(crate) struct LogArguments {
+    /// Least important level of messages to show
+    #[arg(long, value_name = "LEVEL", default_value = "info", ignore_case = true)]
+    pub(crate) log_level: Level,
+
+    /// Put the place in the source before each message [default: from 'verbose' on]
+    #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "BOOL", hide_short_help = true)]
+    pub(crate) log_with_context: Option<bool>,
+}
+
+impl LogArguments {
+    /// The logger that was asked for.
+    pub(crate) fn logger(&self) -> Logger {
+        Logger::new(self.log_level, self.log_with_context)
+    }
+}
+
+/// Help, version and manual, which every program has. None of the fields is read: `common::program` acts on them
+/// before the options of a program exist.
+#[derive(Args, Debug)]
+#[command(next_help_heading = "Help")]
+pub(crate) struct HelpArguments {
+    /// Show this help
+    #[arg(short = 'h', long = "help", action = ArgAction::HelpShort)]
+    help: Option<bool>,
+
+    /// Show the version
+    #[arg(short = 'V', long, action = ArgAction::Version)]
+    version: Option<bool>,
+
+    /// Show the manual
+    #[arg(long, exclusive = true)]
+    man: bool,
+}
+
+/// `auto` or a number of bytes.
+pub(crate) fn image_offset(text: &str) -> Result<ImageOffset, String> {
+    if text == "auto" {
+        return Ok(ImageOffset::Auto);
+    }
+    text.parse()
+        .map(ImageOffset::At)
+        .map_err(|_| "an image offset is 'auto' or a number of bytes".to_owned())
+}
+
+/// A size in bytes with an optional suffix.
+pub(crate) fn byte_size(text: &str) -> Result<u64, String> {
+    size::parse(text)
+}
+
+/// A number of threads.
+pub(crate) fn worker_count(text: &str) -> Result<usize, String> {
+    /// More threads than any machine has processors only cost memory.
+    const WORKERS_MAX: usize = 1024;
+    match text.parse() {
+        Ok(count @ 1..=WORKERS_MAX) => Ok(count),
+        _ => Err(format!(
+            "a number of threads is between 1 and {WORKERS_MAX}"
+        )),
+    }
+}
+
+/// The number of processors this process may use; `DWARFS_OVERRIDE_HARDWARE_CONCURRENCY` replaces it.
+pub(crate) fn processor_count() -> usize {
+    let pretended = std::env::var("DWARFS_OVERRIDE_HARDWARE_CONCURRENCY").ok();
+    pretended
+        .and_then(|text| worker_count(&text).ok())
+        .or_else(|| std::thread::available_parallelism().ok().map(usize::from))
+        .unwrap_or(1)
+}
+
+/// The arguments of the process.
+pub(crate) fn of_process() -> Vec<OsString> {
+    std::env::args_os().collect()
+}

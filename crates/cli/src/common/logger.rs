@@ -1,0 +1,275 @@
+//! Log lines on standard error, in the reference's format: `L HH:MM:SS.uuuuuu [context] message`.
+//!
+//! The logger owns standard error while a program works: the progress display draws through it, so that a message
+//! never ends up in the middle of a bar.
+
+use std::io::Write as _;
+use std::panic::Location;
+use std::sync::Mutex;
+
+use clap::ValueEnum;
+
+use super::{clock, terminal};
+
+/// How much is said.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
+pub(crate) enum Level {
+    /// Only what made the program fail.
+    Error,
+    /// What the user should look at.
+    Warn,
+    /// What is being done.
+    Info,
+    /// What is being done, in more detail.
+    Verbose,
+    /// What a developer wants to know.
+    Debug,
+    /// Everything.
+    Trace,
+}
+
+impl Level {
+    fn letter(self) -> char {
+        match self {
+            Self::Error => 'E',
+            Self::Warn => 'W',
+            Self::Info => 'I',
+            Self::Verbose => 'V',
+            Self::Debug => 'D',
+            Self::Trace => 'T',
+        }
+    }
+
+    /// The escape sequence that starts this level's colour; empty for the terminal's own.
+    fn colour(self) -> &'static str {
+        match self {
+            Self::Error => "\x1b[1;31m",
+            Self::Warn => "\x1b[1;33m",
+            Self::Info => "",
+            Self::Verbose => "\x1b[2;36m",
+            Self::Debug => "\x1b[2;33m",
+            Self::Trace => "\x1b[90m",
+        }
+    }
+}
+
+const CONTEXT_COLOUR: &str = "\x1b[2;35m";
+const COLOUR_END: &str = "\x1b[0m";
+
+/// Writes messages of a level and up to standard error.
+#[derive(Debug)]
+pub(crate) struct Logger {
+    threshold: Level,
+    with_context: bool,
+    with_colour: bool,
+    screen: Mutex<Screen>,
+}
+
+/// What stands below the last message.
+#[derive(Debug, Default)]
+struct Screen {
+    progress: String,
+    progress_lines: usize,
+}
+
+impl Logger {
+    /// A logger for messages of `threshold` and more important ones; `with_context` puts the place in our source in
+    /// front, by default from verbose on.
+    pub(crate) fn new(threshold: Level, with_context: Option<bool>) -> Self {
+        Self {
+            threshold,
+            with_context: with_context.unwrap_or(threshold >= Level::Verbose),
+            with_colour: terminal::stderr_has_colours(),
+            screen: Mutex::default(),
+        }
+    }
+
+    /// A logger with the same settings, for a thread that outlives this one's borrow. It knows nothing of progress.
+    pub(crate) fn duplicate(&self) -> Self {
+        let Self {
+            threshold,
+            with_context,
+            with_colour,
+            ..
+        } = *self;
+        Self {
+            threshold,
+            with_context,
+            with_colour,
+            screen: Mutex::default(),
+        }
+    }
+
+    /// Whether messages of `level` are shown.
+    pub(crate) fn shows(&self, level: Level) -> bool {
+        level <= self.threshold
+    }
+
+    #[track_caller]
+    pub(crate) fn error(&self, message: impl AsRef<str>) {
+        self.log(Level::Error, message.as_ref(), Some(Location::caller()));
+    }
+
+    #[track_caller]
+    pub(crate) fn warn(&self, message: impl AsRef<str>) {
+        self.log(Level::Warn, message.as_ref(), Some(Location::caller()));
+    }
+
+    #[track_caller]
+    pub(crate) fn info(&self, message: impl AsRef<str>) {
+        self.log(Level::Info, message.as_ref(), Some(Location::caller()));
+    }
+
+    /// Logs a message of a library, which has no place in the program's source.
+    pub(crate) fn relay(&self, level: Level, message: &str) {
+        self.log(level, message, None);
+    }
+
+    fn log(&self, level: Level, message: &str, place: Option<&Location<'_>>) {
+        if !self.shows(level) {
+            return;
+        }
+        let mut text = String::new();
+        let context = place
+            .filter(|_| self.with_context)
+            .map(|place| format!("[{}:{}]", short_file(place.file()), place.line()));
+        self.format(&mut text, level, &local_time(), context.as_deref(), message);
+        self.write_above_progress(&text);
+    }
+
+    fn format(
+        &self,
+        text: &mut String,
+        level: Level,
+        time: &str,
+        context: Option<&str>,
+        message: &str,
+    ) {
+        let (colour, end) = match (self.with_colour, level.colour()) {
+            (true, colour) if !colour.is_empty() => (colour, COLOUR_END),
+            _ => ("", ""),
+        };
+        let dots = ".".repeat(time.len());
+        for (index, line) in message.lines().enumerate() {
+            let stamp = if index == 0 { time } else { &dots };
+            text.push_str(colour);
+            text.push(level.letter());
+            text.push(' ');
+            text.push_str(stamp);
+            match context {
+                Some(context) if self.with_colour => {
+                    text.push_str(end);
+                    text.push_str(&format!(" {CONTEXT_COLOUR}{context}{COLOUR_END}{colour}"));
+                }
+                Some(context) => text.push_str(&format!(" {context}")),
+                None => {}
+            }
+            text.push(' ');
+            text.push_str(line);
+            text.push_str(end);
+            text.push('\n');
+        }
+    }
+
+    /// Writes whole lines to standard error as they are, above the progress display.
+    pub(crate) fn write_above_progress(&self, lines: &str) {
+        let Ok(screen) = self.screen.lock() else {
+            return;
+        };
+        let mut text = screen.erase();
+        text.push_str(lines);
+        text.push_str(&screen.progress);
+        write_stderr(&text);
+    }
+
+    /// Replaces the progress display below the messages; empty text removes it.
+    pub(crate) fn draw_progress(&self, lines: &str) {
+        let Ok(mut screen) = self.screen.lock() else {
+            return;
+        };
+        let mut text = screen.erase();
+        text.push_str(lines);
+        screen.progress.clear();
+        screen.progress.push_str(lines);
+        screen.progress_lines = lines.matches('\n').count();
+        write_stderr(&text);
+    }
+}
+
+impl Screen {
+    /// The escape sequences that remove the progress display.
+    fn erase(&self) -> String {
+        match self.progress_lines {
+            0 => String::new(),
+            lines => format!("\x1b[{lines}A\r\x1b[J"),
+        }
+    }
+}
+
+/// Standard error that cannot be written to (closed, a full disk) is no reason to fail, and there is nowhere to say so.
+fn write_stderr(text: &str) {
+    drop(std::io::stderr().lock().write_all(text.as_bytes()));
+}
+
+/// The name of a source file without the folders above the crate's `src`.
+fn short_file(file: &str) -> &str {
+    file.rsplit_once("src/").map_or(file, |(_, name)| name)
+}
+
+/// The local time of day with microseconds.
+pub(crate) fn local_time() -> String {
+    let now = clock::since_1970();
+    let calendar = clock::local(i64::try_from(now.as_secs()).unwrap_or_default());
+    format!(
+        "{:02}:{:02}:{:02}.{:06}",
+        calendar.hour,
+        calendar.minute,
+        calendar.second,
+        now.subsec_micros()
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn formatted(with_colour: bool, level: Level, context: Option<&str>, message: &str) -> String {
+        let mut logger = Logger::new(Level::Trace, None);
+        logger.with_colour = with_colour;
+        let mut text = String::new();
+        logger.format(&mut text, level, "12:00:00.000001", context, message);
+        text
+    }
+
+    #[test]
+    fn lines_look_like_the_reference() {
+        assert_eq!(
+            formatted(false, Level::Info, None, "hello"),
+            "I 12:00:00.000001 hello\n"
+        );
+        assert_eq!(
+            formatted(false, Level::Warn, Some("[a.rs:1]"), "one\ntwo"),
+            "W 12:00:00.000001 [a.rs:1] one\nW ............... [a.rs:1] two\n"
+        );
+    }
+
+    #[test]
+    fn colours_enclose_the_line() {
+        assert_eq!(
+            formatted(true, Level::Error, None, "bad"),
+            "\x1b[1;31mE 12:00:00.000001 bad\x1b[0m\n"
+        );
+        assert_eq!(
+            formatted(true, Level::Info, None, "plain"),
+            "I 12:00:00.000001 plain\n"
+        );
+    }
+
+    #[test]
+    fn threshold_lets_more_important_levels_through() {
+        let logger = Logger::new(Level::Warn, None);
+        assert!(
+            logger.shows(Level::Error) && logger.shows(Level::Warn) && !logger.shows(Level::Info)
+        );
+    }
+}

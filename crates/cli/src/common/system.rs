@@ -1,0 +1,92 @@
+//! The few calls to the system that have no safe form: `fork`, the local time zone, and locking memory.
+#![allow(
+    unsafe_code,
+    reason = "fork, localtime_r and mlock have no safe form; each is wrapped here"
+)]
+
+use std::io;
+
+/// On which side of a fork the caller continues.
+pub(crate) enum Fork {
+    /// The process that called; `child` is the process id of the new one.
+    Parent {
+        /// The process id of the child.
+        child: i32,
+    },
+    /// The new process.
+    Child,
+}
+
+/// Splits the process in two.
+///
+/// Must be called while the process has a single thread, or the child is left with locks that nobody holds.
+/// That is checked, and refused with an error.
+pub(crate) fn fork_single_threaded() -> io::Result<Fork> {
+    if thread_count() > 1 {
+        return Err(io::Error::other(
+            "fork is only possible before other threads start",
+        ));
+    }
+    // SAFETY: `fork` has no preconditions for a process with one thread, which was checked above: no other thread
+    // can hold a lock (of the allocator or of the standard library) that the child would wait for for ever.
+    match unsafe { libc::fork() } {
+        -1 => Err(io::Error::last_os_error()),
+        0 => Ok(Fork::Child),
+        child => Ok(Fork::Parent { child }),
+    }
+}
+
+/// The number of threads of this process; 1 where the system does not tell.
+fn thread_count() -> usize {
+    std::fs::read_dir("/proc/self/task").map_or(1, Iterator::count)
+}
+
+/// Seconds by which local time is ahead of UTC at `seconds` since 1970 UTC; 0 where that is unknown.
+pub(crate) fn utc_offset_seconds(seconds: i64) -> i64 {
+    // On systems with 32-bit times a later time is shown with the offset of 1970.
+    let time = libc::time_t::try_from(seconds).unwrap_or_default();
+    // SAFETY: all-zero bytes are a valid `tm`: integers and a pointer that may be null.
+    let mut broken_down: libc::tm = unsafe { std::mem::zeroed() };
+    // SAFETY: both pointers are to live, properly aligned locals, and `localtime_r` keeps neither. It reads `TZ` from
+    // the environment, which no part of the programs modifies, so that there is no race on it.
+    let result = unsafe { libc::localtime_r(&raw const time, &raw mut broken_down) };
+    if result.is_null() {
+        0
+    } else {
+        offset_of(&broken_down)
+    }
+}
+
+#[allow(
+    clippy::useless_conversion,
+    reason = "`c_long` is `i64` on some systems only"
+)]
+fn offset_of(local: &libc::tm) -> i64 {
+    i64::from(local.tm_gmtoff)
+}
+
+/// Keeps the pages of `data` in memory until they are unmapped or the process ends.
+pub(crate) fn lock_in_memory(data: &[u8]) -> io::Result<()> {
+    let start = data.as_ptr().cast_mut().cast();
+    // SAFETY: the range is that of a live slice. Locking changes neither its contents nor its mapping; that pages stay
+    // locked longer than the slice lives costs memory only.
+    unsafe { rustix::mm::mlock(start, data.len()) }?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn refuses_to_fork_with_threads() {
+        // The test harness itself runs tests on threads of their own.
+        assert!(fork_single_threaded().is_err());
+    }
+
+    #[test]
+    fn offset_is_within_a_day() {
+        assert!(utc_offset_seconds(0).abs() < 86_400);
+        assert_eq!(utc_offset_seconds(i64::MAX), 0);
+    }
+}

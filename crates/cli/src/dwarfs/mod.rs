@@ -1,0 +1,224 @@
+//! dwarfs: the FUSE driver as a program.
+//!
+//! In the background mode, which is the default, the process forks before it does anything else: the child opens and
+//! mounts the image, and the parent returns with the child's verdict as soon as the mount is usable.
+
+mod auto_mountpoint;
+mod daemon;
+mod memory_lock;
+mod mount_options;
+mod options;
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+use clap::ArgMatches;
+use durin_fuse::{Session, Unmounted, Unmounter};
+use durin_reader::Image;
+use signal_hook::iterator::Signals;
+
+use crate::common::exit::{self, Failure};
+use crate::common::logger::{Level, Logger};
+use crate::common::program::{self, Program};
+use crate::common::{arguments, banner, duration, escape, image, signals};
+
+use auto_mountpoint::AutoMountpoint;
+use daemon::Readiness;
+use mount_options::Plan;
+use options::Options;
+
+/// The exit codes of the driver. Source: CLI reference, "dwarfs (FUSE driver)".
+mod code {
+    pub(super) const NO_MOUNTPOINT: u8 = 2;
+    pub(super) const MOUNT_FAILED: u8 = 4;
+    pub(super) const NO_DAEMON: u8 = 5;
+    pub(super) const NO_SIGNAL_HANDLERS: u8 = 6;
+    pub(super) const LOOP_FAILED: u8 = 7;
+    pub(super) const INTERRUPTED: u8 = 8;
+}
+
+/// Runs dwarfs with the arguments of the process.
+#[must_use]
+pub fn main() -> ExitCode {
+    main_with(&arguments::of_process())
+}
+
+/// Runs dwarfs; the first of `arguments` is the name it was called by.
+pub(crate) fn main_with(arguments: &[OsString]) -> ExitCode {
+    program::main::<Dwarfs>(arguments)
+}
+
+/// The program as [`crate::common::program`] runs it.
+pub(crate) struct Dwarfs;
+
+impl Program for Dwarfs {
+    type Options = Options;
+
+    const NAME: &'static str = "dwarfs";
+
+    fn logger(options: &Options) -> Logger {
+        Logger::new(default_level(options), None)
+    }
+
+    fn run(options: &Options, _matches: &ArgMatches, logger: &Logger) -> Result<u8, Failure> {
+        let plan = Plan::parse(&options.mount_options, options.single_thread)?;
+        let own_logger = plan.log_level.map(|level| Logger::new(level, None));
+        let logger = own_logger.as_ref().unwrap_or(logger);
+        for warning in &plan.warnings {
+            logger.warn(warning);
+        }
+        if options.foreground || options.debug {
+            return serve(options, plan, logger, None);
+        }
+        let no_daemon = |error| {
+            Failure::Code(
+                code::NO_DAEMON,
+                format!("cannot start in the background: {error}"),
+            )
+        };
+        match daemon::split().map_err(no_daemon)? {
+            daemon::Side::Parent(waiting) => Ok(waiting.verdict()),
+            daemon::Side::Child(readiness) => serve(options, plan, logger, Some(readiness)),
+        }
+    }
+}
+
+fn default_level(options: &Options) -> Level {
+    match (options.debug, options.foreground) {
+        (true, _) => Level::Debug,
+        (false, true) => Level::Info,
+        (false, false) => Level::Warn,
+    }
+}
+
+/// Opens, mounts and serves until the file system is unmounted. The exit code of a background process is lost once
+/// `readiness` has been told.
+fn serve(
+    options: &Options,
+    plan: Plan,
+    logger: &Logger,
+    readiness: Option<Readiness>,
+) -> Result<u8, Failure> {
+    let started = Instant::now();
+    logger.info(format!("dwarfs ({})", banner::release()));
+    let image_path = std::path::absolute(&options.image).unwrap_or_else(|_| options.image.clone());
+    let mountpoint = Mountpoint::choose(options, &image_path)?;
+    let image = Arc::new(image::open(&image_path, &plan.image, logger)?);
+    let locked = memory_lock::apply(plan.memory_lock, &image, logger)?;
+    let session = mount(image, &image_path, mountpoint.path(), plan, logger)?;
+    let interrupted = unmount_on_signal(session.unmounter()).map_err(|error| {
+        Failure::Code(
+            code::NO_SIGNAL_HANDLERS,
+            format!("cannot watch for signals: {error}"),
+        )
+    })?;
+    logger.info(format!(
+        "file system initialized [{}]",
+        duration::display(started.elapsed())
+    ));
+    if let Some(readiness) = readiness {
+        readiness.enter_background().map_err(|error| {
+            Failure::Code(
+                code::NO_DAEMON,
+                format!("cannot enter the background: {error}"),
+            )
+        })?;
+    }
+    let served = session.run();
+    drop(locked);
+    drop(mountpoint);
+    match served {
+        Err(error) => Err(Failure::Code(code::LOOP_FAILED, error.to_string())),
+        Ok(()) if interrupted.load(Ordering::Relaxed) => Ok(code::INTERRUPTED),
+        Ok(()) => Ok(exit::SUCCESS),
+    }
+}
+
+/// Where the image gets mounted.
+enum Mountpoint {
+    Given(PathBuf),
+    Automatic(AutoMountpoint),
+}
+
+impl Mountpoint {
+    fn choose(options: &Options, image: &Path) -> Result<Self, Failure> {
+        let unusable = |message| Failure::Code(code::NO_MOUNTPOINT, message);
+        let Some(path) = &options.mountpoint else {
+            return AutoMountpoint::beside(image)
+                .map(Self::Automatic)
+                .map_err(unusable);
+        };
+        if !path.is_dir() {
+            return Err(unusable(format!(
+                "mount point '{}' is not a directory",
+                escape::path(path)
+            )));
+        }
+        Ok(Self::Given(path.clone()))
+    }
+
+    fn path(&self) -> &Path {
+        match self {
+            Self::Given(path) => path,
+            Self::Automatic(auto) => auto.path(),
+        }
+    }
+}
+
+fn mount(
+    image: Arc<Image>,
+    image_path: &Path,
+    mountpoint: &Path,
+    plan: Plan,
+    logger: &Logger,
+) -> Result<Session, Failure> {
+    let Plan {
+        file_system,
+        mut mount,
+        fsname_given,
+        ..
+    } = plan;
+    if !fsname_given {
+        mount.fsname = image_path.to_string_lossy().into_owned();
+    }
+    durin_fuse::mount(
+        image,
+        mountpoint,
+        &file_system,
+        &mount,
+        Arc::new(logger.duplicate()),
+    )
+    .map_err(|error| {
+        let hint = "mounting needs /dev/fuse, and fusermount3 for users other than root";
+        Failure::Code(
+            code::MOUNT_FAILED,
+            format!(
+                "cannot mount on '{}': {error}\n({hint})",
+                escape::path(mountpoint)
+            ),
+        )
+    })
+}
+
+/// Starts a thread that unmounts at the first signal; the result tells later whether one came.
+fn unmount_on_signal(unmounter: Unmounter) -> std::io::Result<Arc<AtomicBool>> {
+    let mut arriving = Signals::new(signals::ENDING)?;
+    let interrupted = Arc::new(AtomicBool::new(false));
+    let flag = Arc::clone(&interrupted);
+    std::thread::Builder::new()
+        .name("signals".to_owned())
+        .spawn(move || {
+            for _ in arriving.forever() {
+                flag.store(true, Ordering::Relaxed);
+                // Busy or failed: the next signal tries again, and `Session` itself does when it ends.
+                if matches!(unmounter.unmount(), Ok(Unmounted::Clean)) {
+                    break;
+                }
+            }
+        })?;
+    Ok(interrupted)
+}

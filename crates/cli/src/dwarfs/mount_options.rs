@@ -1,0 +1,256 @@
+//! The driver's `-o` list: our own options here, those of the kernel and of libfuse in `durin_fuse`.
+
+use std::ffi::OsString;
+
+use durin_fuse::options as fuse_options;
+use durin_fuse::{FsOptions, MountOptions};
+use durin_reader::{CacheOptions, ImageOptions};
+
+use super::memory_lock::MemoryLock;
+use crate::common::arguments::{image_offset, worker_count};
+use crate::common::exit::Failure;
+use crate::common::logger::Level;
+use crate::common::size;
+
+/// The help for `-o`.
+pub(super) const HELP: &str = "\
+Options for -o:
+  cachesize=SIZE       memory for decompressed blocks (512m)
+  workers=N            threads that decompress ahead of readers (2)
+  offset=N|auto        where the image starts in the file (auto)
+  imagesize=N          size of the image (to the end of the file)
+  uid=N, gid=N         owner and group of everything
+  readonly             show files without write permission
+  blocksize=SIZE       preferred size of reads that programs are told (512k)
+  mlock=none|try|must  keep the metadata in memory (none)
+  cache_files, no_cache_files    let the kernel cache file contents, or not (cache_files)
+  cache_sparse, no_cache_sparse  the same for files with holes
+  debuglevel=LEVEL     error, warn, info, verbose, debug or trace (warn; info with -f)
+and those of mount(8) and fuse(8): allow_other, allow_root, default_permissions, auto_unmount, ro, max_threads=N, ...
+
+Unmount with 'fusermount3 -u MOUNTPOINT' or 'umount MOUNTPOINT'.
+
+Exit status: 0 mounted (with -f: unmounted again); 1 bad options or image; 2 no mount point; 4 mounting failed;
+5 no background process; 6 no signal handlers; 7 serving failed; 8 ended by a signal.";
+
+/// Options that tune what works differently here: accepted with a warning.
+const WITHOUT_EFFECT: [&str; 11] = [
+    "enable_nlink",
+    "cache_image",
+    "no_cache_image",
+    "readahead",
+    "decratio",
+    "tidy_strategy",
+    "tidy_interval",
+    "tidy_max_age",
+    "block_allocator",
+    "seq_detector",
+    "perfmon_trace",
+];
+
+/// Options that would have to do something that this release cannot.
+const NOT_YET: [&str; 5] = [
+    "case_insensitive",
+    "preload_category",
+    "preload_all",
+    "analysis_file",
+    "perfmon",
+];
+
+/// What the options ask for.
+#[derive(Debug, Default)]
+pub(super) struct Plan {
+    pub(super) image: ImageOptions,
+    pub(super) file_system: FsOptions,
+    pub(super) mount: MountOptions,
+    pub(super) fsname_given: bool,
+    pub(super) memory_lock: MemoryLock,
+    pub(super) log_level: Option<Level>,
+    pub(super) warnings: Vec<String>,
+}
+
+impl Plan {
+    /// Takes the lists of all `-o`, in order.
+    pub(super) fn parse(lists: &[OsString], single_thread: bool) -> Result<Self, Failure> {
+        let mut plan = Self::default();
+        for list in lists {
+            let list = list
+                .to_str()
+                .ok_or_else(|| Failure::Usage("mount options must be UTF-8".to_owned()))?;
+            for option in fuse_options::split(list) {
+                plan.take(&option)?;
+            }
+        }
+        if single_thread {
+            plan.mount.threads = 1;
+        }
+        Ok(plan)
+    }
+
+    fn take(&mut self, option: &str) -> Result<(), Failure> {
+        let (key, value) = match option.split_once('=') {
+            Some((key, value)) => (key, Some(value)),
+            None => (option, None),
+        };
+        if NOT_YET.contains(&key) {
+            return Err(Failure::Usage(format!(
+                "mount option '{key}' is not supported by this release yet"
+            )));
+        }
+        if WITHOUT_EFFECT.contains(&key) {
+            self.warnings.push(format!(
+                "mount option '{key}' has no effect in this release"
+            ));
+            return Ok(());
+        }
+        let taken = match value {
+            Some(value) => self.take_value(key, value),
+            None => Ok(self.take_flag(key)),
+        };
+        if taken.map_err(|reason| Failure::Usage(format!("mount option '{option}': {reason}")))? {
+            return Ok(());
+        }
+        self.fsname_given |= key == "fsname";
+        self.mount
+            .set(option)
+            .map_err(|error| Failure::Usage(error.to_string()))
+    }
+
+    /// False when the flag is none of ours.
+    fn take_flag(&mut self, key: &str) -> bool {
+        let file_system = &mut self.file_system;
+        match key {
+            "readonly" => file_system.readonly = true,
+            "cache_files" => file_system.cache_files = true,
+            "no_cache_files" => file_system.cache_files = false,
+            "cache_sparse" => file_system.cache_sparse = true,
+            "no_cache_sparse" => file_system.cache_sparse = false,
+            _ => return false,
+        }
+        true
+    }
+
+    /// False when the key is none of ours.
+    fn take_value(&mut self, key: &str, value: &str) -> Result<bool, String> {
+        let cache: &mut CacheOptions = &mut self.image.cache;
+        match key {
+            "cachesize" => cache.bytes_max = size::parse(value)?,
+            "workers" => cache.workers = worker_count(value)?,
+            "offset" => self.image.offset = image_offset(value)?,
+            "imagesize" => self.image.image_size = Some(size::parse(value)?),
+            "uid" => self.file_system.uid = Some(id(value)?),
+            "gid" => self.file_system.gid = Some(id(value)?),
+            "blocksize" => self.file_system.blocksize = block_size(value)?,
+            "mlock" => self.memory_lock = memory_lock(value)?,
+            "debuglevel" => {
+                let level = <Level as clap::ValueEnum>::from_str(value, true);
+                self.log_level = Some(level.map_err(|_| "no such level".to_owned())?);
+            }
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+}
+
+fn id(value: &str) -> Result<u32, String> {
+    value
+        .parse()
+        .map_err(|_| "a number below 2^32 is needed".to_owned())
+}
+
+fn block_size(value: &str) -> Result<u32, String> {
+    let bytes = size::parse(value)?;
+    u32::try_from(bytes)
+        .ok()
+        .filter(|bytes| *bytes > 0)
+        .ok_or_else(|| "a size between 1 and 4g is needed".to_owned())
+}
+
+fn memory_lock(value: &str) -> Result<MemoryLock, String> {
+    match value {
+        "none" => Ok(MemoryLock::None),
+        "try" => Ok(MemoryLock::Try),
+        "must" => Ok(MemoryLock::Must),
+        _ => Err("none, try or must is needed".to_owned()),
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use durin_reader::ImageOffset;
+
+    use super::*;
+
+    fn parse(list: &str) -> Result<Plan, String> {
+        Plan::parse(&[OsString::from(list)], false)
+            .map_err(|failure| failure.message().unwrap_or_default())
+    }
+
+    #[test]
+    fn takes_our_options() {
+        let plan = parse(
+            "cachesize=1g,workers=3,offset=512,imagesize=4096,uid=70000,gid=5,readonly,no_cache_files,mlock=try,\
+             debuglevel=debug,blocksize=64k",
+        )
+        .unwrap();
+        assert_eq!(
+            (plan.image.cache.bytes_max, plan.image.cache.workers),
+            (1 << 30, 3)
+        );
+        assert_eq!(
+            (plan.image.offset, plan.image.image_size),
+            (ImageOffset::At(512), Some(4096))
+        );
+        assert_eq!(
+            (plan.file_system.uid, plan.file_system.gid),
+            (Some(70_000), Some(5))
+        );
+        assert!(plan.file_system.readonly && !plan.file_system.cache_files);
+        assert_eq!(plan.file_system.blocksize, 65_536);
+        assert_eq!(
+            (plan.memory_lock, plan.log_level),
+            (MemoryLock::Try, Some(Level::Debug))
+        );
+        assert!(plan.warnings.is_empty());
+    }
+
+    #[test]
+    fn passes_on_those_of_the_kernel() {
+        let plan = parse("allow_other,ro,fsname=x,noauto,user").unwrap();
+        assert!(plan.mount.allow_other && plan.fsname_given);
+        assert_eq!(plan.mount.fsname, "x");
+    }
+
+    #[test]
+    fn old_options_only_warn() {
+        let plan =
+            parse("enable_nlink,cache_image,tidy_strategy=time,tidy_interval=5m,decratio=0.5")
+                .unwrap();
+        assert_eq!(plan.warnings.len(), 5);
+    }
+
+    #[test]
+    fn bad_options_are_named() {
+        for (list, part) in [
+            ("frobnicate", "'frobnicate'"),
+            ("case_insensitive", "not supported by this release yet"),
+            ("perfmon=fuse", "not supported by this release yet"),
+            ("cachesize=1x", "'cachesize=1x': unsupported size suffix"),
+            ("uid=-1", "'uid=-1'"),
+            ("mlock=maybe", "none, try or must"),
+            ("offset=x", "'auto' or a number"),
+            ("workers=0", "between 1 and"),
+            ("debuglevel=loud", "no such level"),
+        ] {
+            let message = parse(list).err().unwrap_or_default();
+            assert!(message.contains(part), "{list}: {message}");
+        }
+    }
+
+    #[test]
+    fn single_thread_wins() {
+        let plan = Plan::parse(&[OsString::from("max_threads=8")], true).unwrap();
+        assert_eq!(plan.mount.threads, 1);
+    }
+}

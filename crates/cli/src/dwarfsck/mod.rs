@@ -1,0 +1,139 @@
+//! dwarfsck: checks an image, lists its files, tells what is in it.
+
+mod check;
+mod checksum;
+mod detail;
+mod listing;
+mod metadata_text;
+mod options;
+mod report;
+mod section_text;
+mod tables_text;
+mod tree_text;
+
+use std::ffi::OsString;
+use std::path::Path;
+use std::process::ExitCode;
+
+use clap::ArgMatches;
+use durin_reader::{Image, ImageOptions, MetadataCheck};
+
+use crate::common::exit::{self, Failure};
+use crate::common::logger::{Level, Logger};
+use crate::common::program::{self, Program};
+use crate::common::{arguments, image, output};
+
+use options::Options;
+
+/// Runs dwarfsck with the arguments of the process.
+#[must_use]
+pub fn main() -> ExitCode {
+    main_with(&arguments::of_process())
+}
+
+/// Runs dwarfsck; the first of `arguments` is the name it was called by.
+pub(crate) fn main_with(arguments: &[OsString]) -> ExitCode {
+    program::main::<Dwarfsck>(arguments)
+}
+
+/// The program as [`crate::common::program`] runs it.
+pub(crate) struct Dwarfsck;
+
+impl Program for Dwarfsck {
+    type Options = Options;
+
+    const NAME: &'static str = "dwarfsck";
+
+    fn logger(options: &Options) -> Logger {
+        if options.actions.quiet {
+            Logger::new(Level::Error, None)
+        } else {
+            options.log.logger()
+        }
+    }
+
+    fn run(options: &Options, _matches: &ArgMatches, logger: &Logger) -> Result<u8, Failure> {
+        let actions = &options.actions;
+        let image = image::open(&options.source.image(), &image_options(options), logger)?;
+        if actions.print_header {
+            return print_header(&image);
+        }
+        if !actions.no_check && check::run(&image, options, logger)? > 0 {
+            return Ok(exit::FAILURE);
+        }
+        let errors = answer(&image, options, logger)?;
+        Ok(if errors > 0 {
+            exit::FAILURE
+        } else {
+            exit::SUCCESS
+        })
+    }
+}
+
+fn image_options(options: &Options) -> ImageOptions {
+    let mut image = ImageOptions {
+        offset: options.source.image_offset,
+        // The check that follows reports all problems, where opening would stop at the first.
+        check: MetadataCheck::Quick,
+        ..ImageOptions::default()
+    };
+    image.cache.bytes_max = options.tuning.cache_size;
+    // Checksums of files read every block once, from as many threads as are asked for: none is needed to read ahead.
+    image.cache.workers = 0;
+    image.cache.verify_blocks = !options.actions.no_check;
+    image
+}
+
+/// Prints what is asked for; returns the number of entries that could not be read.
+fn answer(image: &Image, options: &Options, logger: &Logger) -> Result<u64, Failure> {
+    let actions = &options.actions;
+    if let Some(file) = &actions.export_metadata {
+        export_metadata(image, file)?;
+    }
+    let mut errors = 0;
+    if let Some(digest) = actions.checksum {
+        errors += checksum::print(image, digest, worker_count(options), logger)?;
+    }
+    if actions.list {
+        let form = if actions.verbose {
+            listing::Form::Long
+        } else {
+            listing::Form::Paths
+        };
+        errors += listing::print(image, form, logger)?;
+    }
+    // Any of the others is an answer in itself.
+    let wants_information =
+        !actions.list && actions.checksum.is_none() && actions.export_metadata.is_none();
+    if actions.json {
+        report::print_json(image, &actions.detail)?;
+    } else if wants_information && !actions.quiet {
+        report::print_text(image, &actions.detail)?;
+    }
+    Ok(errors)
+}
+
+fn print_header(image: &Image) -> Result<u8, Failure> {
+    let header = image.header_bytes()?;
+    if header.is_empty() {
+        return Err(Failure::Code(
+            exit::WITH_ERRORS,
+            "the image has no header".to_owned(),
+        ));
+    }
+    output::to_stdout(|out| out.write_all(&header).map_err(output::write_failed))?;
+    Ok(exit::SUCCESS)
+}
+
+fn export_metadata(image: &Image, file: &Path) -> Result<(), Failure> {
+    let metadata = image.thaw_metadata()?;
+    let json = durin_format::json::metadata_json(&metadata);
+    output::write_text(file, &format!("{json:#}\n"))
+}
+
+fn worker_count(options: &Options) -> usize {
+    options
+        .tuning
+        .num_workers
+        .unwrap_or_else(arguments::processor_count)
+}

@@ -1,0 +1,113 @@
+//! The command line of dwarfsextract.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::{ArgAction, Args, Parser};
+use durin_reader::ImageOffset;
+
+use crate::common::arguments::{
+    HelpArguments, LogArguments, byte_size, image_offset, worker_count,
+};
+use crate::common::progress;
+
+/// Unpack a DwarFS image into a directory.
+#[derive(Parser, Debug)]
+#[command(
+    override_usage = "dwarfsextract -i IMAGE [-o DIR] [OPTIONS] [PATTERN]...",
+    after_help = "Patterns match whole paths inside the image, without a leading '/': ? * ** [a-z] {a,b}; 'i:' in \
+                  front ignores case.\n\
+                  Exit status: 0 complete; 1 error; 2 complete except for data that could not be read \
+                  (--continue-on-error)."
+)]
+pub(crate) struct Options {
+    #[command(flatten)]
+    pub(crate) basic: Basic,
+    #[command(flatten)]
+    pub(crate) tuning: Tuning,
+    #[command(flatten)]
+    pub(crate) later: Later,
+    #[command(flatten)]
+    pub(crate) log: LogArguments,
+    #[command(flatten)]
+    pub(crate) help: HelpArguments,
+}
+
+#[derive(Args, Debug)]
+#[command(next_help_heading = "Options")]
+pub(crate) struct Basic {
+    /// Image to unpack
+    #[arg(short, long, value_name = "IMAGE")]
+    pub(crate) input: PathBuf,
+
+    /// Existing directory to unpack into [default: the current directory]
+    #[arg(short, long, value_name = "DIR")]
+    pub(crate) output: Option<PathBuf>,
+
+    /// Unpack what matches one of the patterns
+    #[arg(long = "pattern", value_name = "GLOB", action = ArgAction::Append)]
+    pub(crate) pattern: Vec<String>,
+
+    /// Unpack what matches one of the patterns
+    #[arg(value_name = "PATTERN")]
+    pub(crate) patterns: Vec<String>,
+
+    /// Leave out character and block devices
+    #[arg(long)]
+    pub(crate) skip_devices: bool,
+
+    /// Leave out named pipes and sockets
+    #[arg(long)]
+    pub(crate) skip_specials: bool,
+
+    /// Where the image starts in the file: 'auto' or bytes
+    #[arg(short = 'O', long, value_name = "OFFSET", default_value = "auto", value_parser = image_offset)]
+    pub(crate) image_offset: ImageOffset,
+
+    /// Skip data that cannot be read, with a warning
+    #[arg(long)]
+    pub(crate) continue_on_error: bool,
+
+    /// Do not verify the checksums of blocks
+    #[arg(long)]
+    pub(crate) disable_integrity_check: bool,
+
+    /// Print percentages to standard output
+    #[arg(long)]
+    pub(crate) stdout_progress: bool,
+
+    /// How progress is shown on standard error [default: unicode or ascii on a terminal, else none]
+    #[arg(long, value_name = "MODE", conflicts_with = "stdout_progress")]
+    pub(crate) progress: Option<progress::Mode>,
+}
+
+#[derive(Args, Debug)]
+#[command(next_help_heading = "Resources")]
+pub(crate) struct Tuning {
+    /// Decompression threads
+    #[arg(short = 'n', long, value_name = "N", default_value = "4", value_parser = worker_count)]
+    pub(crate) num_workers: usize,
+
+    /// Writing threads; 0 chooses
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u16).range(0..=256))]
+    pub(crate) num_disk_writers: u16,
+
+    /// Memory for decompressed blocks
+    #[arg(short = 's', long, value_name = "SIZE", default_value = "512m", value_parser = byte_size)]
+    pub(crate) cache_size: u64,
+}
+
+/// Options of the reference that this release does not have.
+#[derive(Args, Debug)]
+pub(crate) struct Later {
+    #[arg(short, long, hide = true)]
+    pub(crate) format: Option<OsString>,
+    #[arg(long, hide = true)]
+    pub(crate) format_filters: Option<OsString>,
+    #[arg(long, hide = true)]
+    pub(crate) format_options: Option<OsString>,
+    #[arg(long, hide = true)]
+    pub(crate) perfmon: Option<OsString>,
+    #[arg(long, hide = true)]
+    pub(crate) perfmon_trace: Option<OsString>,
+}

@@ -1,0 +1,49 @@
+//! `--debug-filter`: what the filter rules include and exclude, without building anything.
+
+use durin_format::Error;
+use durin_writer::filter::{Decision, Verdict};
+use durin_writer::{BuildOptions, Stats};
+
+use super::options::DebugFilter;
+use crate::common::exit::Failure;
+use crate::common::logger::Logger;
+use crate::common::output::{self, write_failed};
+use crate::common::{escape, signals};
+
+/// Prints the paths that `mode` asks for.
+pub(super) fn print(
+    build: &BuildOptions,
+    mode: DebugFilter,
+    logger: &Logger,
+) -> Result<(), Failure> {
+    let cancel =
+        signals::cancel_flag().map_err(|error| Error::io("cannot watch for signals", error))?;
+    let decisions = durin_writer::decide(build, &Stats::default(), logger, &cancel)?;
+    output::to_stdout(|out| {
+        for line in decisions.iter().filter_map(|decision| line(decision, mode)) {
+            writeln!(out, "{line}").map_err(write_failed)?;
+        }
+        Ok(())
+    })
+}
+
+/// The line for an entry, if it is to be shown.
+fn line(entry: &Decision, mode: DebugFilter) -> Option<String> {
+    use DebugFilter::{All, Excluded, ExcludedFiles, Files, Included, IncludedFiles};
+    let included = entry.verdict == Verdict::Include;
+    let shown = match mode {
+        All => true,
+        Files => !entry.is_dir,
+        Included => included,
+        IncludedFiles => included && !entry.is_dir,
+        Excluded => !included,
+        ExcludedFiles => !included && !entry.is_dir,
+    };
+    let sign = match (mode, included) {
+        (All | Files, true) => "+ ",
+        (All | Files, false) => "- ",
+        _ => "",
+    };
+    let slash = if entry.is_dir { "/" } else { "" };
+    shown.then(|| format!("{sign}/{}{slash}", escape::bytes(&entry.path)))
+}

@@ -1,0 +1,75 @@
+//! Options of the reference that this release does not have: scripts that pass them get an answer that says so.
+
+use std::ffi::OsString;
+
+use clap::Args;
+
+use crate::common::exit::Failure;
+use crate::common::logger::Logger;
+
+/// Options without an effect yet, hidden from the help.
+#[derive(Args, Debug)]
+pub(crate) struct Later {
+    #[arg(short = 'B', long, value_name = "N", hide = true)]
+    max_lookback_blocks: Vec<String>,
+    #[arg(short = 'W', long, value_name = "N", hide = true)]
+    window_size: Vec<String>,
+    #[arg(short = 'w', long, value_name = "N", hide = true)]
+    window_step: Vec<String>,
+    #[arg(long, value_name = "N", hide = true)]
+    bloom_filter_size: Vec<String>,
+    #[arg(long, value_name = "SIZE", hide = true)]
+    max_similarity_size: Vec<String>,
+
+    #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "", hide = true)]
+    categorize: Option<OsString>,
+    #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "", hide = true)]
+    recompress: Option<OsString>,
+    #[arg(long, hide = true)]
+    recompress_categories: Option<OsString>,
+    #[arg(long, hide = true)]
+    rebuild_metadata: bool,
+    #[arg(long, hide = true)]
+    change_block_size: bool,
+    #[arg(long, hide = true)]
+    remove_header: bool,
+    #[arg(long, hide = true)]
+    hollow: bool,
+}
+
+impl Later {
+    /// Warns about options that only tune what is not there, and refuses those that would have to do something.
+    pub(crate) fn check(&self, logger: &Logger) -> Result<(), Failure> {
+        let refused = [
+            ("--categorize", self.categorize.is_some()),
+            ("--recompress", self.recompress.is_some()),
+            (
+                "--recompress-categories",
+                self.recompress_categories.is_some(),
+            ),
+            ("--rebuild-metadata", self.rebuild_metadata),
+            ("--change-block-size", self.change_block_size),
+            ("--remove-header", self.remove_header),
+            ("--hollow", self.hollow),
+        ];
+        if let Some((name, _)) = refused.into_iter().find(|(_, given)| *given) {
+            return Err(not_supported(name));
+        }
+        let tuning = [
+            ("--max-lookback-blocks", &self.max_lookback_blocks),
+            ("--window-size", &self.window_size),
+            ("--window-step", &self.window_step),
+            ("--bloom-filter-size", &self.bloom_filter_size),
+            ("--max-similarity-size", &self.max_similarity_size),
+        ];
+        for (name, _) in tuning.into_iter().filter(|(_, values)| !values.is_empty()) {
+            logger.warn(format!("{name} has no effect in this release"));
+        }
+        Ok(())
+    }
+}
+
+/// The failure for something that the reference can do and this release cannot.
+pub(crate) fn not_supported(what: &str) -> Failure {
+    Failure::Usage(format!("{what} is not supported by this release yet"))
+}

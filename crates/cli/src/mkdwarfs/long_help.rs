@@ -1,0 +1,49 @@
+//! What `--long-help` shows below the options: the levels and the compression algorithms.
+
+use durin_writer::level::{LEVEL_MAX, LevelDefaults};
+
+use crate::common::banner;
+
+/// The tables.
+pub(super) fn text() -> String {
+    format!("{}\n{}\n{}", levels(), algorithms(), banner::libraries())
+}
+
+fn levels() -> String {
+    let mut text = String::from("Compression levels:\n");
+    text.push_str("  level  block size  data           schema, history  metadata\n");
+    for level in 0..=LEVEL_MAX {
+        let Some(row) = LevelDefaults::of(level) else {
+            continue;
+        };
+        let LevelDefaults {
+            block_size_bits,
+            compression,
+            schema_compression,
+            metadata_compression,
+            ..
+        } = row;
+        let line = format!(
+            "  {level:<5}  2^{block_size_bits:<8}  {compression:<13}  {schema_compression:<15}  {metadata_compression}"
+        );
+        text.push_str(line.trim_end());
+        text.push('\n');
+    }
+    text
+}
+
+fn algorithms() -> String {
+    let mut text = String::from("Compression algorithms, written as NAME[:KEY[=VALUE]]...:\n");
+    for algorithm in durin_codec::algorithms() {
+        let note = if algorithm.note.is_empty() {
+            String::new()
+        } else {
+            format!("  ({})", algorithm.note)
+        };
+        text.push_str(&format!("  {}{note}\n", algorithm.name));
+        for (key, values) in algorithm.options {
+            text.push_str(&format!("      {key:<10}  {values}\n"));
+        }
+    }
+    text
+}

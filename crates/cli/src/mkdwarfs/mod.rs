@@ -1,0 +1,127 @@
+//! mkdwarfs: a directory tree becomes an image.
+
+mod debug_filter;
+mod history;
+mod input_list;
+mod later;
+mod long_help;
+mod options;
+mod order;
+mod plan;
+mod stats;
+mod summary;
+
+use std::ffi::OsString;
+use std::io::{self, Write};
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::Instant;
+
+use clap::ArgMatches;
+use durin_format::Error;
+use durin_writer::output::{AtomicFile, Overwrite};
+use durin_writer::{BuildOptions, Report, Stats};
+
+use crate::common::exit::{self, Failure};
+use crate::common::logger::Logger;
+use crate::common::program::{self, Program};
+use crate::common::{arguments, output, progress, signals};
+
+use options::Options;
+
+/// Runs mkdwarfs with the arguments of the process.
+#[must_use]
+pub fn main() -> ExitCode {
+    main_with(&arguments::of_process())
+}
+
+/// Runs mkdwarfs; the first of `arguments` is the name it was called by.
+pub(crate) fn main_with(arguments: &[OsString]) -> ExitCode {
+    program::main::<Mkdwarfs>(arguments)
+}
+
+/// The program as [`crate::common::program`] runs it.
+pub(crate) struct Mkdwarfs;
+
+impl Program for Mkdwarfs {
+    type Options = Options;
+
+    const NAME: &'static str = "mkdwarfs";
+
+    fn logger(options: &Options) -> Logger {
+        options.log.logger()
+    }
+
+    fn after_long_help() -> Option<String> {
+        Some(long_help::text())
+    }
+
+    fn run(options: &Options, matches: &ArgMatches, logger: &Logger) -> Result<u8, Failure> {
+        options.later.check(logger)?;
+        let build = plan::build_options(options, history::arguments(matches), logger)?;
+        if let Some(mode) = options.filter.debug_filter {
+            debug_filter::print(&build, mode, logger)?;
+            return Ok(exit::SUCCESS);
+        }
+        let target = options.basic.output.as_deref().unwrap_or(Path::new("-"));
+        if output::is_stdout(target) {
+            output::refuse_terminal("an image")?;
+        }
+        let started = Instant::now();
+        let report = run_build(options, build, target, logger)?;
+        summary::log(&report, started.elapsed(), logger);
+        if let Some(file) = &options.output.json {
+            summary::write_json(&report, started.elapsed(), file, output::is_stdout(target))?;
+        }
+        Ok(if report.errors > 0 {
+            exit::WITH_ERRORS
+        } else {
+            exit::SUCCESS
+        })
+    }
+}
+
+/// Builds into a file that takes its name only when it is complete, or into standard output.
+fn run_build(
+    options: &Options,
+    mut build: BuildOptions,
+    target: &Path,
+    logger: &Logger,
+) -> Result<Report, Failure> {
+    if output::is_stdout(target) {
+        return build_with_progress(options, &build, &mut io::stdout().lock(), logger);
+    }
+    let overwrite = if options.basic.force {
+        Overwrite::Allow
+    } else {
+        Overwrite::Refuse
+    };
+    let mut file = AtomicFile::create(target, overwrite)?;
+    build.exclude_ids.push(file.id()?);
+    let report = build_with_progress(options, &build, &mut file, logger)?;
+    file.commit()?;
+    Ok(report)
+}
+
+fn build_with_progress(
+    options: &Options,
+    build: &BuildOptions,
+    target: &mut dyn Write,
+    logger: &Logger,
+) -> Result<Report, Failure> {
+    let cancel =
+        signals::cancel_flag().map_err(|error| Error::io("cannot watch for signals", error))?;
+    let mode = match options.output.progress {
+        _ if options.output.no_progress => progress::Mode::None,
+        Some(mode) => mode,
+        None => progress::Mode::automatic(),
+    };
+    let figures = Stats::default();
+    let work = || durin_writer::build(build, target, &figures, logger, &cancel);
+    let result = progress::during(logger, mode, || stats::snapshot(&figures), work);
+    result.map_err(|error| match error.io_source() {
+        // Not the quiet end that a reader of a listing gets: an image was wanted, and there is none.
+        Some(source) if source.kind() == io::ErrorKind::BrokenPipe => Failure::Error(error),
+        _ => Failure::from(error),
+    })
+}

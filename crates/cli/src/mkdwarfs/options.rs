@@ -1,0 +1,310 @@
+//! The command line of mkdwarfs: one definition for the parser, the help and the manual page.
+
+use std::path::PathBuf;
+
+use clap::{ArgAction, Args, Parser, ValueEnum};
+use durin_codec::Spec;
+
+use crate::common::arguments::{HelpArguments, LogArguments, byte_size, worker_count};
+use crate::common::duration;
+use crate::common::progress;
+use crate::common::timepoint;
+
+/// Pack a directory tree into a compressed read-only DwarFS image.
+#[derive(Parser, Debug)]
+#[command(
+    override_usage = "mkdwarfs -i DIR -o IMAGE [OPTIONS]\n       mkdwarfs --input-list FILE [-i DIR] -o IMAGE [OPTIONS]",
+    after_help = "Run with --long-help for all options, the levels and the compression algorithms.\n\
+                  Exit status: 0 image complete; 1 no image; 2 image written, but some files could not be read."
+)]
+pub(crate) struct Options {
+    #[command(flatten)]
+    pub(crate) basic: Basic,
+    #[command(flatten)]
+    pub(crate) advanced: Advanced,
+    #[command(flatten)]
+    pub(crate) filter: Filter,
+    #[command(flatten)]
+    pub(crate) compression: Compression,
+    #[command(flatten)]
+    pub(crate) content: Content,
+    #[command(flatten)]
+    pub(crate) metadata: Metadata,
+    #[command(flatten)]
+    pub(crate) output: Output,
+    #[command(flatten)]
+    pub(crate) later: super::later::Later,
+    #[command(flatten)]
+    pub(crate) log: LogArguments,
+    #[command(flatten)]
+    pub(crate) help: HelpArguments,
+
+    /// Show all options, the levels and the compression algorithms
+    #[arg(short = 'H', long, action = ArgAction::HelpLong, help_heading = "Help")]
+    long_help: Option<bool>,
+}
+
+#[derive(Args, Debug)]
+#[command(next_help_heading = "Basic options")]
+pub(crate) struct Basic {
+    /// Directory to pack
+    #[arg(
+        short,
+        long,
+        value_name = "DIR",
+        required_unless_present = "input_list"
+    )]
+    pub(crate) input: Option<PathBuf>,
+
+    /// File with the paths to pack, one a line; '-' is standard input
+    #[arg(long, value_name = "FILE", conflicts_with = "filter")]
+    pub(crate) input_list: Option<PathBuf>,
+
+    /// Image to write; '-' is standard output
+    #[arg(
+        short,
+        long,
+        value_name = "FILE",
+        required_unless_present = "debug_filter"
+    )]
+    pub(crate) output: Option<PathBuf>,
+
+    /// Replace an existing image
+    #[arg(short, long)]
+    pub(crate) force: bool,
+
+    /// From fast (0) to small (9)
+    #[arg(short = 'l', long, value_name = "LEVEL", default_value_t = 7, value_parser = clap::value_parser!(u8).range(0..=9))]
+    pub(crate) compress_level: u8,
+}
+
+#[derive(Args, Debug)]
+#[command(next_help_heading = "Advanced options")]
+pub(crate) struct Advanced {
+    /// Blocks of 2^N bytes, 10 to 30 [default: by level]
+    #[arg(short = 'S', long, value_name = "N", value_parser = clap::value_parser!(u32).range(10..=30))]
+    pub(crate) block_size_bits: Option<u32>,
+
+    /// Compression threads [default: number of processors]
+    #[arg(short = 'N', long, value_name = "N", value_parser = worker_count)]
+    pub(crate) num_workers: Option<usize>,
+
+    /// Threads that read and hash files [default: as --num-workers]
+    #[arg(long, value_name = "N", value_parser = worker_count, hide_short_help = true)]
+    pub(crate) num_scanner_workers: Option<usize>,
+
+    /// Accepted for compatibility, without effect in this release
+    #[arg(long, value_name = "N", value_parser = worker_count, hide_short_help = true)]
+    pub(crate) num_segmenter_workers: Option<usize>,
+
+    /// Niceness of the compression threads
+    #[arg(long, value_name = "N", default_value_t = 5, allow_negative_numbers = true, hide_short_help = true, value_parser = clap::value_parser!(i32).range(-20..=19))]
+    pub(crate) compress_niceness: i32,
+
+    /// Most memory for blocks waiting to be compressed, or 'auto'
+    #[arg(short = 'L', long, value_name = "SIZE", default_value = "auto", value_parser = memory_limit)]
+    pub(crate) memory_limit: MemoryLimit,
+
+    /// Order of the files in the image: none, path, revpath, explicit:file=FILE [default: by level]
+    #[arg(long, value_name = "ORDER")]
+    pub(crate) order: Vec<String>,
+
+    /// Hash that finds files with equal contents, or 'none'
+    ///
+    /// The default cannot be made to collide on purpose, so that a hostile tree cannot swap the contents of files.
+    #[arg(
+        long,
+        value_name = "NAME",
+        default_value = "blake3",
+        hide_short_help = true
+    )]
+    pub(crate) file_hash: String,
+}
+
+/// `--memory-limit`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum MemoryLimit {
+    /// By the number of threads and the size of a block and of memory.
+    Auto,
+    /// So many bytes.
+    Bytes(u64),
+}
+
+#[derive(Args, Debug)]
+#[command(next_help_heading = "Filters")]
+pub(crate) struct Filter {
+    /// '+ PATTERN' includes, '- PATTERN' excludes, '. FILE' reads rules from a file; the first match decides
+    #[arg(short = 'F', long, value_name = "RULE", allow_hyphen_values = true)]
+    pub(crate) filter: Vec<String>,
+
+    /// Print what the filter includes and excludes, and build nothing
+    #[arg(long, value_name = "MODE", num_args = 0..=1, require_equals = true, default_missing_value = "all", hide_short_help = true)]
+    pub(crate) debug_filter: Option<DebugFilter>,
+
+    /// Leave out directories without files
+    #[arg(long)]
+    pub(crate) remove_empty_dirs: bool,
+}
+
+/// What `--debug-filter` prints.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum DebugFilter {
+    /// Everything, marked '+' or '-'
+    All,
+    /// Files, marked '+' or '-'
+    Files,
+    /// What is included
+    Included,
+    /// Files that are included
+    IncludedFiles,
+    /// What is excluded
+    Excluded,
+    /// Files that are excluded
+    ExcludedFiles,
+}
+
+#[derive(Args, Debug)]
+#[command(next_help_heading = "Compression")]
+pub(crate) struct Compression {
+    /// Compression of the data, such as zstd:level=19 [default: by level]
+    #[arg(short = 'C', long, value_name = "SPEC")]
+    pub(crate) compression: Vec<String>,
+
+    /// Compression of the schema [default: by level]
+    #[arg(long, value_name = "SPEC", value_parser = spec, hide_short_help = true)]
+    pub(crate) schema_compression: Option<Spec>,
+
+    /// Compression of the metadata [default: by level]
+    #[arg(long, value_name = "SPEC", value_parser = spec, hide_short_help = true)]
+    pub(crate) metadata_compression: Option<Spec>,
+
+    /// Compression of the history [default: by level]
+    #[arg(long, value_name = "SPEC", value_parser = spec, hide_short_help = true)]
+    pub(crate) history_compression: Option<Spec>,
+}
+
+#[derive(Args, Debug)]
+#[command(next_help_heading = "File system content")]
+pub(crate) struct Content {
+    /// Include character and block devices
+    #[arg(long)]
+    pub(crate) with_devices: bool,
+
+    /// Include named pipes and sockets
+    #[arg(long)]
+    pub(crate) with_specials: bool,
+
+    /// Store holes as zeros (for readers before DwarFS 0.14)
+    #[arg(long, hide_short_help = true)]
+    pub(crate) no_sparse_files: bool,
+
+    /// Put the bytes of FILE before the image
+    #[arg(long, value_name = "FILE")]
+    pub(crate) header: Option<PathBuf>,
+
+    /// Omit the index that makes opening large images fast
+    #[arg(long, hide_short_help = true)]
+    pub(crate) no_section_index: bool,
+
+    /// Record nothing about how the image was made
+    #[arg(long, hide_short_help = true)]
+    pub(crate) no_history: bool,
+
+    /// Record no time in the history
+    #[arg(long, hide_short_help = true)]
+    pub(crate) no_history_timestamps: bool,
+
+    /// Record no command line in the history
+    #[arg(long, hide_short_help = true)]
+    pub(crate) no_history_command_line: bool,
+}
+
+#[derive(Args, Debug)]
+#[command(next_help_heading = "Metadata")]
+pub(crate) struct Metadata {
+    /// Owner of everything, a number
+    #[arg(long, value_name = "UID")]
+    pub(crate) set_owner: Option<u32>,
+
+    /// Group of everything, a number
+    #[arg(long, value_name = "GID")]
+    pub(crate) set_group: Option<u32>,
+
+    /// Time of everything: 'now', seconds since 1970, or 'YYYY-MM-DD[ hh:mm[:ss]]' in UTC
+    #[arg(long, value_name = "TIME", value_parser = timepoint::parse)]
+    pub(crate) set_time: Option<i64>,
+
+    /// Store times of access and change, not only of modification
+    #[arg(long)]
+    pub(crate) keep_all_times: bool,
+
+    /// Resolution of times, such as 1s, 100ms, ns
+    #[arg(long, value_name = "SPAN", default_value = "1s", value_parser = duration::parse_ns)]
+    pub(crate) time_resolution: u64,
+
+    /// Change modes as chmod(1) does: octal, symbolic, or 'norm'; D and F limit to directories and files
+    #[arg(long, value_name = "SPEC[,SPEC]", allow_hyphen_values = true)]
+    pub(crate) chmod: Vec<String>,
+
+    /// Do not record when the image was made
+    #[arg(long)]
+    pub(crate) no_create_timestamp: bool,
+
+    /// Do not store link counts
+    #[arg(long, hide_short_help = true)]
+    pub(crate) no_hardlink_table: bool,
+
+    /// Accepted for compatibility: a new image has no earlier versions
+    #[arg(long, hide_short_help = true)]
+    pub(crate) no_metadata_version_history: bool,
+
+    /// Accepted for compatibility: there are no categories yet
+    #[arg(long, hide_short_help = true)]
+    pub(crate) no_category_names: bool,
+
+    /// Accepted for compatibility: there are no categories yet
+    #[arg(long, hide_short_help = true)]
+    pub(crate) no_category_metadata: bool,
+
+    /// Metadata tables to pack: auto, none, all, or a list
+    ///
+    /// The list holds chunk_table, directories, shared_files, names, names_index, symlinks, symlinks_index, force,
+    /// plain; 'auto' packs names and symlinks when that makes them smaller.
+    #[arg(
+        short = 'P',
+        long,
+        value_name = "LIST",
+        default_value = "auto",
+        hide_short_help = true
+    )]
+    pub(crate) pack_metadata: String,
+}
+
+#[derive(Args, Debug)]
+#[command(next_help_heading = "Output")]
+pub(crate) struct Output {
+    /// How progress is shown [default: unicode or ascii on a terminal, else none]
+    #[arg(long, value_name = "MODE")]
+    pub(crate) progress: Option<progress::Mode>,
+
+    /// Show no progress
+    #[arg(long, conflicts_with = "progress", hide_short_help = true)]
+    pub(crate) no_progress: bool,
+
+    /// Write a summary as JSON to standard output, or to FILE
+    ///
+    /// Goes to standard error when the image itself goes to standard output.
+    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "-")]
+    pub(crate) json: Option<PathBuf>,
+}
+
+fn spec(text: &str) -> Result<Spec, String> {
+    Spec::parse(text).map_err(|error| error.to_string())
+}
+
+fn memory_limit(text: &str) -> Result<MemoryLimit, String> {
+    if text == "auto" {
+        return Ok(MemoryLimit::Auto);
+    }
+    byte_size(text).map(MemoryLimit::Bytes)
+}

@@ -1,0 +1,165 @@
+//! From the command line to what the writer is asked to do.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use durin_codec::Spec;
+use durin_format::digest::Digest;
+use durin_format::{Error, Result};
+use durin_writer::filter::Filter;
+use durin_writer::level::LevelDefaults;
+use durin_writer::mode::ChmodRule;
+use durin_writer::{BuildOptions, Input, PackOptions, TimeResolution};
+
+use super::options::{MemoryLimit, Options};
+use super::{history, input_list, later, order};
+use crate::common::exit::Failure;
+use crate::common::logger::Logger;
+use crate::common::{arguments, clock, escape};
+
+/// Everything that decides the image; `arguments` is the command line for the history.
+pub(super) fn build_options(
+    options: &Options,
+    arguments: Vec<String>,
+    logger: &Logger,
+) -> std::result::Result<BuildOptions, Failure> {
+    let level = LevelDefaults::of(usize::from(options.basic.compress_level))
+        .ok_or_else(|| Failure::Usage("there is no such compression level".to_owned()))?;
+    let workers = options
+        .advanced
+        .num_workers
+        .unwrap_or_else(arguments::processor_count);
+    let preset =
+        |given: &Option<Spec>, preset: &str| given.clone().map_or_else(|| Spec::parse(preset), Ok);
+    let compression = &options.compression;
+    let metadata = &options.metadata;
+    let content = &options.content;
+    let seconds = clock::build_seconds().map_err(Failure::Usage)?;
+    Ok(BuildOptions {
+        input: input(options, logger)?,
+        filter: filter(options)?,
+        remove_empty_dirs: options.filter.remove_empty_dirs,
+        exclude_ids: Vec::new(),
+        block_size_bits: options
+            .advanced
+            .block_size_bits
+            .unwrap_or(level.block_size_bits),
+        compression: data_compression(&compression.compression, level.compression)?,
+        schema_compression: preset(&compression.schema_compression, level.schema_compression)?,
+        metadata_compression: preset(
+            &compression.metadata_compression,
+            level.metadata_compression,
+        )?,
+        history_compression: preset(&compression.history_compression, level.history_compression)?,
+        order: order::parse(&options.advanced.order)?.unwrap_or_else(|| level.order()),
+        file_hash: file_hash(&options.advanced.file_hash)?,
+        with_devices: content.with_devices,
+        with_specials: content.with_specials,
+        sparse_files: !content.no_sparse_files,
+        set_owner: metadata.set_owner,
+        set_group: metadata.set_group,
+        set_time: metadata.set_time,
+        keep_all_times: metadata.keep_all_times,
+        time_resolution: TimeResolution::from_ns(metadata.time_resolution)?,
+        chmod: chmod(&metadata.chmod)?,
+        create_timestamp: (!metadata.no_create_timestamp).then_some(seconds),
+        history: history::entry(content, arguments, seconds),
+        section_index: !content.no_section_index,
+        pack: PackOptions::parse(&metadata.pack_metadata)?,
+        hardlink_table: !metadata.no_hardlink_table,
+        header: content
+            .header
+            .as_deref()
+            .map_or_else(|| Ok(Vec::new()), header)?,
+        workers,
+        scanner_workers: options.advanced.num_scanner_workers.unwrap_or(workers),
+        compress_niceness: options.advanced.compress_niceness,
+        memory_limit: match options.advanced.memory_limit {
+            MemoryLimit::Auto => None,
+            MemoryLimit::Bytes(bytes) => Some(bytes),
+        },
+    })
+}
+
+fn input(options: &Options, logger: &Logger) -> Result<Input> {
+    let root = options
+        .basic
+        .input
+        .as_deref()
+        .map(canonical_directory)
+        .transpose()?;
+    match (&options.basic.input_list, root) {
+        (Some(list), root) => Ok(Input::List {
+            root,
+            paths: input_list::read(list, logger)?,
+        }),
+        (None, Some(root)) => Ok(Input::Directory(root)),
+        // The parser requires one of the two.
+        (None, None) => Err(Error::invalid_input("no input given")),
+    }
+}
+
+/// Resolves symbolic links on the way to the input, and the input itself.
+fn canonical_directory(path: &Path) -> Result<PathBuf> {
+    let shown = escape::path(path);
+    let resolved = fs::canonicalize(path)
+        .map_err(|error| Error::io(format!("cannot use input '{shown}'"), error))?;
+    if !resolved.is_dir() {
+        return Err(Error::invalid_input(format!(
+            "input '{shown}' is not a directory"
+        )));
+    }
+    Ok(resolved)
+}
+
+/// The rules of `--filter`.
+fn filter(options: &Options) -> Result<Filter> {
+    Filter::parse(&options.filter.filter)
+}
+
+/// The last `--compression` without a category; a category is one thing this release cannot take.
+fn data_compression(given: &[String], preset: &str) -> std::result::Result<Spec, Failure> {
+    for spec in given {
+        if let Some((category, _)) = spec.split_once("::") {
+            return Err(later::not_supported(&format!(
+                "a compression for category '{category}'"
+            )));
+        }
+    }
+    Ok(Spec::parse(given.last().map_or(preset, String::as_str))?)
+}
+
+fn file_hash(name: &str) -> std::result::Result<Option<Digest>, Failure> {
+    if name == "none" {
+        return Ok(None);
+    }
+    let digest =
+        Digest::parse(name).map_err(|error| Failure::Usage(format!("--file-hash: {error}")))?;
+    Ok(Some(digest))
+}
+
+fn chmod(specs: &[String]) -> Result<Vec<ChmodRule>> {
+    let umask = umask();
+    let mut rules = Vec::new();
+    for list in specs {
+        rules.extend(ChmodRule::parse(list, umask)?);
+    }
+    Ok(rules)
+}
+
+/// The umask of this process, which applies to symbolic modes that name nobody.
+fn umask() -> u32 {
+    // There is no way to ask without setting; no other thread runs yet that could create a file in between.
+    let mask = rustix::process::umask(rustix::fs::Mode::empty());
+    rustix::process::umask(mask);
+    mask.bits()
+}
+
+fn header(path: &Path) -> Result<Vec<u8>> {
+    fs::read(path).map_err(|error| {
+        Error::io(
+            format!("cannot read header '{}'", escape::path(path)),
+            error,
+        )
+    })
+}
