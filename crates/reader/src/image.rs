@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use durin_format::frozen::schema::Schema;
 use durin_format::metadata::{Metadata as OwnedMetadata, Tables};
-use durin_format::section::{SectionHeader, SectionType, Version};
-use durin_format::{Error, InodeNum, Result, SectionNum, limits};
+use durin_format::section::{MAGIC, SectionHeader, SectionType, Version};
+use durin_format::{Error, ErrorKind, InodeNum, Result, SectionNum, limits};
 use durin_source::Source;
 
 use crate::block_cache::BlockCache;
@@ -294,8 +294,12 @@ impl std::fmt::Debug for Image {
 /// Finds the part of the file that is the image.
 fn find_span(source: &dyn Source, options: &ImageOptions) -> Result<Span> {
     let start = match options.offset {
-        ImageOffset::Auto => find_image(source)?,
         ImageOffset::At(offset) => offset,
+        ImageOffset::Auto => match find_image(source) {
+            // What begins like an image is one with damage; opening it says more than that none was found.
+            Err(error) if error.kind() == ErrorKind::NotFound && begins_with_magic(source) => 0,
+            found => found?,
+        },
     };
     let end = match options.image_size {
         Some(size) => start.saturating_add(size),
@@ -308,4 +312,9 @@ fn find_span(source: &dyn Source, options: &ImageOptions) -> Result<Span> {
         )));
     }
     Ok(Span { start, end })
+}
+
+fn begins_with_magic(source: &dyn Source) -> bool {
+    let mut magic = [0; MAGIC.len()];
+    source.read_exact_at(0, &mut magic).is_ok() && magic == MAGIC
 }

@@ -1,0 +1,201 @@
+//! Reads at any place by any number of threads give the same bytes, within the bound of the cache.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use durin_format::section::{CompressionType, SectionType};
+use durin_format::{BlockIndex, ErrorKind, InodeNum};
+use durin_reader::{CacheOptions, FileKind, Image, ImageOptions, Place};
+use durin_source::OpenMode;
+use durin_testkit::require;
+use durin_testkit::vectors::Vectors;
+
+use crate::common::{open_bytes, quick};
+
+fn open(vectors: &Vectors, name: &str, cache: CacheOptions) -> Image {
+    let source = durin_source::open(&vectors.image("generated", name), OpenMode::Mmap).unwrap();
+    let options = ImageOptions {
+        cache,
+        ..ImageOptions::default()
+    };
+    Image::open(source, &options).unwrap()
+}
+
+/// All regular files of up to a few megabytes with their contents.
+fn files(image: &Image) -> Vec<(InodeNum, Vec<u8>)> {
+    image
+        .files_in_data_order()
+        .unwrap()
+        .into_iter()
+        .filter_map(|inode| {
+            let attr = image.inode_attr(inode).unwrap();
+            assert_eq!(attr.kind, FileKind::Regular);
+            let mut content = vec![
+                0;
+                usize::try_from(attr.size)
+                    .ok()
+                    .filter(|size| *size < 8 << 20)?
+            ];
+            assert_eq!(
+                image.read_at(inode, 0, &mut content).unwrap(),
+                content.len()
+            );
+            Some((inode, content))
+        })
+        .collect()
+}
+
+/// Numbers that look random and are the same each time.
+struct Numbers(u64);
+
+impl Numbers {
+    fn below(&mut self, end: usize) -> usize {
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        usize::try_from(self.0 >> 33).unwrap() % end.max(1)
+    }
+}
+
+#[test]
+fn threads_read_the_same_bytes_at_random_places() {
+    let vectors = require!(Vectors::find());
+    for name in [
+        "lzma-S15",
+        "brotli-S15",
+        "default-l7-S16",
+        "null-l0",
+        "cat-l7",
+        "hollow",
+    ] {
+        let expected = files(&open(&vectors, name, CacheOptions::default()));
+        let bytes_max = 200_000;
+        let image = open(
+            &vectors,
+            name,
+            CacheOptions {
+                bytes_max,
+                workers: 2,
+                verify_blocks: true,
+            },
+        );
+        let reads = AtomicUsize::new(0);
+        std::thread::scope(|scope| {
+            for seed in 0..4 {
+                let (image, expected, reads) = (&image, &expected, &reads);
+                scope.spawn(move || {
+                    let mut numbers = Numbers(seed);
+                    for _ in 0..1_500 {
+                        let (inode, content) = &expected[numbers.below(expected.len())];
+                        let offset = numbers.below(content.len() + 10);
+                        let mut buf = vec![0xaa; numbers.below(70_000)];
+                        let len = image.read_at(*inode, offset as u64, &mut buf).unwrap();
+                        let rest = content.get(offset..).unwrap_or_default();
+                        assert_eq!(&buf[..len], &rest[..rest.len().min(buf.len())], "{name}");
+                        reads.fetch_add(1, Ordering::Relaxed);
+                    }
+                });
+            }
+        });
+        assert_eq!(reads.into_inner(), 6_000);
+        let stats = image.cache().stats();
+        // What is being decoded at the moment comes on top: a block for each thread.
+        let most = bytes_max + 6 * 3 * u64::from(image.block_size());
+        assert!(stats.held_bytes <= most, "{name}: {stats:?}");
+        let is_stored = |section: &durin_reader::Section| {
+            let header = image
+                .section_header(durin_format::SectionNum(section.number))
+                .unwrap();
+            header.compression == CompressionType::None
+        };
+        let blocks = image
+            .sections()
+            .iter()
+            .filter(|section| section.section_type == SectionType::Block);
+        if !blocks.into_iter().all(is_stored) {
+            assert!(stats.hits > 0 && stats.misses > 0, "{name}: {stats:?}");
+        }
+    }
+}
+
+#[test]
+fn seeking_agrees_with_the_extents() {
+    let vectors = require!(Vectors::find());
+    for name in ["hollow", "huge-holes-S14"] {
+        let image = open(&vectors, name, CacheOptions::default());
+        for inode in image.files_in_data_order().unwrap() {
+            let size = image.inode_attr(inode).unwrap().size;
+            let extents: Vec<_> = image.chunks(inode).unwrap().map(Result::unwrap).collect();
+            let is_hole = |offset| {
+                let extent = extents
+                    .iter()
+                    .rfind(|extent| extent.offset <= offset)
+                    .unwrap();
+                extent.place == Place::Hole
+            };
+            assert_eq!(image.seek_data(inode, size).unwrap(), None);
+            assert_eq!(image.seek_hole(inode, size).unwrap(), None);
+            for offset in extents
+                .iter()
+                .flat_map(|extent| [extent.offset, extent.offset + extent.len - 1])
+            {
+                let data = image.seek_data(inode, offset).unwrap();
+                let hole = image.seek_hole(inode, offset).unwrap().unwrap();
+                assert_eq!(data == Some(offset), !is_hole(offset));
+                assert_eq!(hole == offset, is_hole(offset));
+                assert!(hole == size || is_hole(hole));
+            }
+        }
+    }
+}
+
+#[test]
+fn a_block_is_decoded_once_and_only_as_far_as_it_is_read() {
+    let vectors = require!(Vectors::find());
+    let path = vectors.image("good", "catdata");
+    let image = open_bytes(std::fs::read(path).unwrap(), &quick()).unwrap();
+    let mut again = 0;
+    for block in 0..image.block_count() {
+        let block = BlockIndex(block);
+        let len = image.cache().block_len(block).unwrap();
+        let mut whole = vec![0; usize::try_from(len).unwrap()];
+        image.cache().read(block, 0, &mut whole).unwrap();
+        let decoded = image.cache().stats().decoded_bytes;
+        image.cache().read(block, 0, &mut whole).unwrap();
+        again += image.cache().stats().decoded_bytes - decoded;
+        let end = u32::try_from(len).unwrap();
+        let error = image.cache().read(block, end, &mut [0]).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Corrupt);
+        assert!(error.to_string().contains("BLOCK"), "{error}");
+    }
+    assert_eq!(again, 0);
+    let none = BlockIndex(image.block_count());
+    assert_eq!(
+        image.cache().read(none, 0, &mut [0]).unwrap_err().kind(),
+        ErrorKind::Corrupt
+    );
+}
+
+#[test]
+fn a_damaged_block_gives_the_same_error_each_time() {
+    let vectors = require!(Vectors::find());
+    for name in ["codec-0", "codec-2"] {
+        let mut bytes = std::fs::read(vectors.image("handmade", name)).unwrap();
+        let block = open_bytes(bytes.clone(), &quick()).unwrap().sections()[0];
+        bytes[usize::try_from(block.payload_offset + block.payload_len / 2).unwrap()] ^= 1;
+        let image = open_bytes(bytes, &quick()).unwrap();
+        let read = || {
+            image
+                .cache()
+                .read(BlockIndex(0), 0, &mut [0])
+                .unwrap_err()
+                .to_string()
+        };
+        let first = read();
+        assert!(
+            first.starts_with("section 0 (BLOCK) at offset 0: block 0: xxh3 mismatch"),
+            "{first}"
+        );
+        assert_eq!(read(), first, "{name}");
+    }
+}
