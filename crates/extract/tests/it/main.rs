@@ -1,0 +1,69 @@
+//! Extraction of real images to real directories.
+#![allow(missing_docs, reason = "tests")]
+#![allow(
+    clippy::unwrap_used,
+    reason = "a test that cannot go on panics, which is what it should do"
+)]
+
+mod damaged;
+mod hostile;
+mod in_the_way;
+mod manifests;
+mod patterns;
+mod target;
+
+use std::path::Path;
+use std::sync::Mutex;
+use std::sync::atomic::AtomicBool;
+
+use durin_extract::{Events, ExtractOptions, Report, Stats, extract_to_directory};
+use durin_format::Result;
+use durin_reader::{Image, ImageOptions};
+use durin_source::OpenMode;
+
+/// Collects what is reported.
+#[derive(Default)]
+struct Messages(Mutex<Vec<String>>);
+
+impl Events for Messages {
+    fn error(&self, message: &str) {
+        self.0.lock().unwrap().push(message.to_owned());
+    }
+
+    fn warn(&self, message: &str) {
+        self.error(message);
+    }
+}
+
+/// The outcome of an extraction, with what was reported.
+struct Outcome {
+    result: Result<Report>,
+    messages: Vec<String>,
+}
+
+fn open(path: &Path) -> Result<Image> {
+    let source = durin_source::open(path, OpenMode::Mmap)?;
+    Image::open(source, &ImageOptions::default())
+}
+
+fn extract_image(image: &Image, target: &Path, options: &ExtractOptions) -> Outcome {
+    let messages = Messages::default();
+    let (stats, cancel) = (Stats::default(), AtomicBool::new(false));
+    let result = extract_to_directory(image, target, options, &stats, &messages, &cancel);
+    Outcome {
+        result,
+        messages: messages.0.into_inner().unwrap(),
+    }
+}
+
+fn extract(path: &Path, target: &Path, options: &ExtractOptions) -> Outcome {
+    extract_image(&open(path).unwrap(), target, options)
+}
+
+/// Everything, going on after errors.
+fn lenient() -> ExtractOptions {
+    ExtractOptions {
+        continue_on_error: true,
+        ..ExtractOptions::default()
+    }
+}
