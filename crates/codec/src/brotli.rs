@@ -12,7 +12,7 @@ use durin_format::{Error, Result};
 
 use crate::encoder::Encoder;
 use crate::options::Options;
-use crate::output::{reserve_total, zeroed};
+use crate::output::{fill, reserve_total, zeroed};
 use crate::size_prefix;
 
 /// The largest window of a stream without the large window extension.
@@ -148,13 +148,7 @@ impl BrotliDecoder {
         len: usize,
     ) -> Result<()> {
         reserve_total(out, len)?;
-        if out.len() < want {
-            let filled = out.len();
-            out.resize(want, 0);
-            let written = self.process(payload, out.get_mut(filled..).unwrap_or_default());
-            out.truncate(filled + *written.as_ref().unwrap_or(&0));
-            written?;
-        }
+        fill(out, want, |piece| self.process(payload, piece))?;
         if out.len() < want {
             return Err(Error::corrupt(format!(
                 "brotli: stream of {} bytes, expected {len}",

@@ -101,6 +101,9 @@ impl Decoder {
     ///
     /// # Errors
     /// `Corrupt` when the payload is malformed, `Limit` when memory does not suffice.
+    ///
+    /// # Panics
+    /// When `payload` has another length than the one that [`Self::new`] got.
     pub fn decode_to(&mut self, payload: &[u8], out: &mut Vec<u8>, want: usize) -> Result<()> {
         assert_eq!(payload.len(), self.payload_len, "another payload was given");
         let len = self.uncompressed_len;

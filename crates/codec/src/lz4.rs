@@ -14,6 +14,9 @@ use crate::output::zeroed;
 /// What the library allocates for the slower of the two (`LZ4_STREAMHC_MINSIZE`), rounded up.
 pub(crate) const ENCODER_BYTES: u64 = 1 << 18;
 
+/// The most bytes that one byte of a block can stand for: one more in the length of a match.
+const EXPANSION_MAX: usize = 255;
+
 const PREFIX_LEN: usize = 4;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -85,6 +88,12 @@ pub(crate) fn decode(payload: &[u8], out: &mut Vec<u8>, len: usize) -> Result<()
     }
     let expected = i32::try_from(len)
         .map_err(|_| Error::corrupt(format!("lz4: size of {len} bytes is above 2 GiB")))?;
+    if len > block.len().saturating_mul(EXPANSION_MAX) {
+        return Err(Error::corrupt(format!(
+            "lz4: size of {len} bytes, which a block of {} cannot have",
+            block.len()
+        )));
+    }
     zeroed(out, len)?;
     let found = decompress_to_buffer(block, Some(expected), out)
         .map_err(|_| Error::corrupt("lz4: malformed block, or one of more bytes than its size"))?;

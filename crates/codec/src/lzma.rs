@@ -10,7 +10,7 @@ use liblzma::stream::{
 
 use crate::encoder::Encoder;
 use crate::options::Options;
-use crate::output::reserve_total;
+use crate::output::{fill, reserve_total};
 
 mod index;
 
@@ -230,14 +230,9 @@ impl LzmaDecoder {
         len: usize,
     ) -> Result<()> {
         reserve_total(out, len)?;
-        while out.len() < want {
-            let filled = out.len();
-            out.resize(want, 0);
-            let written = self.process(payload, out.get_mut(filled..).unwrap_or_default());
-            out.truncate(filled + *written.as_ref().unwrap_or(&0));
-            if written? == 0 && self.finished {
-                return Err(Error::corrupt("lzma: fewer bytes than the index says"));
-            }
+        fill(out, want, |piece| self.process(payload, piece))?;
+        if out.len() < want {
+            return Err(Error::corrupt("lzma: fewer bytes than the index says"));
         }
         // What follows the last byte of data: checks, index and padding.
         while out.len() == len && !self.finished {

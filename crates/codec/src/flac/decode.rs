@@ -272,18 +272,52 @@ fn read_rice(
 
 /// Adds to each sample after the first `coefficients.len()` what these predict from the ones before.
 fn predict(samples: &mut [i64], coefficients: &[i64], shift: u32) {
+    // A loop for each of the orders that encoders like, so that the compiler unrolls the sum.
+    macro_rules! of_order {
+        ($($order:literal)*) => {
+            match coefficients.len() {
+                0 => {}
+                $($order => predict_of_order::<$order>(samples, coefficients, shift),)*
+                _ => predict_of_any_order(samples, coefficients, shift),
+            }
+        };
+    }
+    of_order!(1 2 3 4 5 6 7 8 9 10 11 12);
+}
+
+fn predict_of_order<const ORDER: usize>(samples: &mut [i64], coefficients: &[i64], shift: u32) {
+    let Some(coefficients) = coefficients.first_chunk::<ORDER>() else {
+        return;
+    };
+    let Some((start, rest)) = samples.split_first_chunk_mut::<ORDER>() else {
+        return;
+    };
+    let mut recent = *start;
+    for sample in rest {
+        *sample = sample.wrapping_add(weighted_sum(&recent, coefficients) >> shift);
+        recent.rotate_left(1);
+        recent[ORDER - 1] = *sample;
+    }
+}
+
+fn predict_of_any_order(samples: &mut [i64], coefficients: &[i64], shift: u32) {
     let order = coefficients.len();
     for index in order..samples.len() {
         let (before, rest) = samples.split_at_mut(index);
         let recent = before.get(index - order..).unwrap_or_default();
-        let sum = recent
-            .iter()
-            .zip(coefficients)
-            .fold(0_i64, |sum, (sample, coefficient)| {
-                sum.wrapping_add(sample.wrapping_mul(*coefficient))
-            });
         if let Some(sample) = rest.first_mut() {
-            *sample = sample.wrapping_add(sum >> shift);
+            *sample = sample.wrapping_add(weighted_sum(recent, coefficients) >> shift);
         }
     }
+}
+
+/// Wraps around where hostile samples would not fit.
+#[inline]
+fn weighted_sum(samples: &[i64], coefficients: &[i64]) -> i64 {
+    samples
+        .iter()
+        .zip(coefficients)
+        .fold(0, |sum: i64, (sample, coefficient)| {
+            sum.wrapping_add(sample.wrapping_mul(*coefficient))
+        })
 }

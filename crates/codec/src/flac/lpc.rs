@@ -114,39 +114,50 @@ impl Predictor {
         clippy::cast_possible_truncation,
         reason = "what does not fit is told, and then the residual is not used"
     )]
-    pub(super) fn residual(
-        &self,
-        samples: &[i32],
-        sample_bits: u32,
-        residual: &mut Vec<i32>,
-    ) -> bool {
+    pub(super) fn residual(&self, samples: &[i32], residual: &mut Vec<i32>) -> bool {
+        let mut oldest_first = [0; ORDER_MAX];
         let order = self.order();
-        let oldest_first: Vec<i32> = self.coefficients.iter().rev().copied().collect();
-        let sum_bits = sample_bits + self.precision + order.ilog2() + 1;
-        residual.clear();
-        residual.reserve(samples.len() - order);
-        let predicted = samples.windows(order).zip(&samples[order..]);
-        if sum_bits <= 32 {
-            residual.extend(predicted.map(|(recent, sample)| {
-                let sum: i32 = recent.iter().zip(&oldest_first).map(|(s, c)| s * c).sum();
-                sample - (sum >> self.shift)
-            }));
-            return true;
+        for (slot, coefficient) in oldest_first.iter_mut().zip(self.coefficients.iter().rev()) {
+            *slot = i64::from(*coefficient);
         }
+        let oldest_first = &oldest_first[..order];
+        residual.clear();
         let mut fits = true;
-        residual.extend(predicted.map(|(recent, sample)| {
-            let sum: i64 = recent
-                .iter()
-                .zip(&oldest_first)
-                .map(|(s, c)| i64::from(*s) * i64::from(*c))
-                .sum();
-            let missed = i64::from(*sample) - (sum >> self.shift);
+        let mut push = |sum: i64, sample: i32| {
+            let missed = i64::from(sample) - (sum >> self.shift);
             // The least number is left out, as RFC 9639 section 9.2.7.3 wants.
             fits &= missed.unsigned_abs() < 1 << 31;
             missed as i32
-        }));
+        };
+        // A loop for each order, so that the compiler unrolls the sum.
+        macro_rules! of_order {
+            ($($order:literal)*) => {
+                match order {
+                    $($order => extend_residual::<$order>(samples, oldest_first, &mut push, residual),)*
+                    _ => unreachable!("no predictor has more coefficients than ORDER_MAX"),
+                }
+            };
+        }
+        of_order!(1 2 3 4 5 6 7 8 9 10 11 12);
         fits
     }
+}
+
+/// Appends what `missed` makes of each weighted sum of `ORDER` samples and the sample after them.
+fn extend_residual<const ORDER: usize>(
+    samples: &[i32],
+    oldest_first: &[i64],
+    missed: &mut impl FnMut(i64, i32) -> i32,
+    residual: &mut Vec<i32>,
+) {
+    let Some(coefficients) = oldest_first.first_chunk::<ORDER>() else {
+        return;
+    };
+    let after = samples.get(ORDER..).unwrap_or_default();
+    residual.extend(samples.windows(ORDER).zip(after).map(|(recent, sample)| {
+        let terms = recent.iter().zip(coefficients);
+        missed(terms.map(|(s, c)| i64::from(*s) * c).sum(), *sample)
+    }));
 }
 
 /// Makes the windows through which a block of `len` samples is looked at.
@@ -263,7 +274,7 @@ mod tests {
         let analysis = Analysis::new(&samples, &window, 8).unwrap_or_else(|| unreachable!());
         let predictor = analysis.predictor(2, 14).unwrap_or_else(|| unreachable!());
         let mut residual = Vec::new();
-        assert!(predictor.residual(&samples, 16, &mut residual));
+        assert!(predictor.residual(&samples, &mut residual));
         let largest = residual.iter().map(|r| r.abs()).max();
         assert!(largest.is_some_and(|largest| largest < 40), "{largest:?}");
     }

@@ -179,7 +179,7 @@ impl Search {
         let Some(predictor) = predictor else { return };
         let order = predictor.order();
         let mut residual = Vec::new();
-        if !predictor.residual(&self.samples, self.sample_bits, &mut residual) {
+        if !predictor.residual(&self.samples, &mut residual) {
             return;
         }
         let rice = RicePlan::choose(&residual, order, self.effort.partition_log2_max);

@@ -1,6 +1,6 @@
 //! From the bit stream to pixels.
 
-use durin_format::Result;
+use durin_format::{Error, Result};
 
 use super::bits::BitReader;
 use super::{COMPONENTS_MAX, Header, PixelLayout, code};
@@ -31,7 +31,15 @@ impl RiceppDecoder {
             component_count,
             pixels,
         } = self.header;
-        let mut bits = BitReader::new(payload.get(self.stream_offset..).unwrap_or_default());
+        let stream = payload.get(self.stream_offset..).unwrap_or_default();
+        // Four bits stand for at most the pixels of a round and component.
+        if len / 2 > stream.len().saturating_mul(2 * block_size) {
+            return Err(Error::corrupt(format!(
+                "ricepp: size of {len} bytes, which a stream of {} cannot have",
+                stream.len()
+            )));
+        }
+        let mut bits = BitReader::new(stream);
         let mut last = [0_u16; COMPONENTS_MAX];
         for last in last.iter_mut().take(component_count) {
             *last = read_word(&mut bits)?;

@@ -145,6 +145,44 @@ fn sizes_are_compared_before_anything_else() {
     }
 }
 
+/// Sizes that a ceiling lets pass, of payloads far too small for them: found out without touching that much memory.
+#[test]
+fn large_claims_take_no_memory() {
+    const CLAIM: usize = 1 << 30;
+    let claim_varint = [0x80, 0x80, 0x80, 0x80, 0x04];
+    let with_varint = |spec, metadata, data: &[u8]| {
+        let (kind, payload) = data::encode(spec, metadata, data);
+        // The true size takes two bytes.
+        (kind, [&claim_varint, &payload[2..]].concat())
+    };
+    let (lz4, mut lz4_payload) = data::encode("lz4", None, &[5; 3000]);
+    lz4_payload[..4].copy_from_slice(&(CLAIM as u32).to_le_bytes());
+    let before = resident_bytes_max();
+    for (kind, payload) in [
+        (lz4, lz4_payload),
+        with_varint("brotli", None, &[5; 3000]),
+        with_varint("ricepp", Some(data::IMAGE), &[5; 3000]),
+        with_varint("flac", Some(data::PCM), &[5; 3000]),
+    ] {
+        assert_eq!(
+            uncompressed_len(kind, &payload, u64::MAX).unwrap(),
+            CLAIM as u64
+        );
+        let error = decompress(kind, &payload, CLAIM as u64).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Corrupt, "{error}");
+    }
+    // Other tests run beside this one and take some.
+    assert!(resident_bytes_max() - before < CLAIM as u64 / 2);
+}
+
+/// The most memory that this process has had so far; 0 where the system does not tell.
+fn resident_bytes_max() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let kib = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
+    kib.unwrap_or(0) << 10
+}
+
 #[test]
 fn unknown_types_are_unsupported() {
     let error = decompress(CompressionType::Unknown(99), b"x", OUTPUT_MAX).unwrap_err();

@@ -14,10 +14,10 @@ fn every_specification_and_kind_of_data() {
             Vec::new(),
             b"abcd".to_vec(),
             vec![0; 100_000],
-            data::text(300_000),
+            data::text(100_000),
             data::random(70_000),
-            data::sound(200_000),
-            data::code(150_000),
+            data::sound(100_000),
+            data::code(50_000),
         ] {
             let mut payload = b"left over".to_vec();
             encoder.encode(&data, &mut payload).unwrap();
