@@ -69,6 +69,21 @@ impl Metadata {
         }
     }
 
+    /// Checks once that no two contents share chunks by overlapping in the chunk table: in a damaged image all of them
+    /// could have all chunks, and looking at each file would take the square of their number.
+    pub(crate) fn check_chunk_order(&self) -> Result<()> {
+        let is_ordered = self.is_chunk_table_ordered.get_or_init(|| {
+            let contents = 0..self.chunk_table.count();
+            contents
+                .into_iter()
+                .all(|content| self.chunk_range(content).is_ok())
+        });
+        if *is_ordered {
+            return Ok(());
+        }
+        Err(self.corrupt("chunk_table: items are not in order"))
+    }
+
     /// Chunk `index`. A hole has its length worked out; blocks are not looked at.
     #[inline]
     pub(crate) fn chunk(&self, index: u32) -> Result<Chunk> {

@@ -3,7 +3,7 @@
 use durin_format::Result;
 use durin_format::history::{DwarfsVersion, History, HistoryEntry};
 use durin_format::metadata::{FsOptions, Tables};
-use durin_format::section::{CompressionType, SectionType, Version};
+use durin_format::section::{CompressionType, SectionType, SectionVerifier, Version};
 use serde_json::{Map, Value, json};
 
 use crate::image::Image;
@@ -85,7 +85,7 @@ pub struct SectionInfo {
     pub compressed_size: u64,
     /// Bytes after decompression; `None` if the section does not tell.
     pub size: Option<u64>,
-    /// Whether the XXH3 is right; `None` in formats without one.
+    /// Whether the XXH3 is right; `None` in formats without one, and before [`Info::verify_sections`].
     pub checksum_ok: Option<bool>,
     /// For a block its category.
     pub category: Option<String>,
@@ -94,7 +94,8 @@ pub struct SectionInfo {
 }
 
 impl Image {
-    /// Collects what can be told about the image. Reads every section once, for its checksum.
+    /// Collects what can be told about the image. Checksums are left to [`Info::verify_sections`], so that little is read
+    /// when the source is mapped.
     ///
     /// # Errors
     /// `Corrupt` if a value in the metadata is wrong, `Io` if the image cannot be read. A damaged block or history is
@@ -155,27 +156,37 @@ impl Image {
             offset: section.offset,
             compressed_size: section.payload_len,
             size: None,
-            checksum_ok: (!self.version().has_v1_sections()).then_some(false),
+            checksum_ok: None,
             category: None,
             metadata: None,
         };
-        let Ok((header, bytes)) = self.header_of(section) else {
+        let Ok((header, _)) = self.header_of(section) else {
             return info;
         };
         info.compression = Some(header.compression);
-        // The payload is needed as a whole: some codecs note the size at its end. One at a time is in memory.
-        let Ok(payload) = payload::read(self.source(), section, u64::MAX) else {
-            return info;
-        };
-        if info.checksum_ok.is_some() {
-            info.checksum_ok = Some(payload::verify(section, &bytes, &payload).is_ok());
+        // Some codecs note the size at the beginning of the payload, others at its end.
+        if let Ok(payload) = payload::mapped_or_read(self.source(), section, u64::MAX) {
+            info.size = durin_codec::uncompressed_len(header.compression, &payload, u64::MAX).ok();
         }
-        info.size = durin_codec::uncompressed_len(header.compression, &payload, u64::MAX).ok();
         info
     }
 }
 
 impl Info {
+    /// Reads all sections of `image`, which this must be about, and notes whether their XXH3 is right.
+    pub fn verify_sections(&mut self, image: &Image) {
+        if image.version().has_v1_sections() {
+            return;
+        }
+        for (info, section) in self.sections.iter_mut().zip(image.sections()) {
+            let verified = image.header_of(section).and_then(|(_, header)| {
+                let verifier = SectionVerifier::xxh3(&header);
+                payload::verify_streaming(image.source(), section, verifier, &|_| ())
+            });
+            info.checksum_ok = Some(verified.is_ok());
+        }
+    }
+
     /// Returns all of it with the keys that the reference uses. The keys are not declared stable there.
     #[must_use]
     pub fn to_json(&self) -> Value {

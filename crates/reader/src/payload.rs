@@ -1,6 +1,7 @@
 //! Payloads of sections: reading, verifying, decompressing.
 
 use std::borrow::Cow;
+use std::ops::Range;
 
 use durin_format::section::{CompressionType, SectionVerifier, V2_HEADER_LEN, Version};
 use durin_format::{Error, Result};
@@ -82,15 +83,30 @@ pub(crate) fn verify_streaming(
     verifier.finish().map_err(place)
 }
 
+/// A payload where it is in the mapping of the source, or read into memory when there is none.
+pub(crate) fn mapped_or_read<'a>(
+    source: &'a dyn Source,
+    section: &Section,
+    len_max: u64,
+) -> Result<Cow<'a, [u8]>> {
+    match mapped_range(source, section) {
+        Some((_, payload)) => Ok(Cow::Borrowed(payload)),
+        None => read(source, section, len_max).map(Cow::Owned),
+    }
+}
+
+/// Place of a payload in the mapping of the source, and the payload.
+fn mapped_range<'a>(source: &'a dyn Source, section: &Section) -> Option<(Range<usize>, &'a [u8])> {
+    let start = usize::try_from(section.payload_offset).ok()?;
+    let end = usize::try_from(section.payload_offset + section.payload_len).ok()?;
+    let payload = source.mapping()?.get(start..end)?;
+    Some((start..end, payload))
+}
+
 /// What a section of the metadata or history holds, verified and decompressed.
 pub(crate) enum Loaded {
     /// The payload is stored as it is: its place in the mapping of the source, in bytes from the start of the file.
-    InPlace {
-        /// First byte.
-        start: usize,
-        /// One past the last byte.
-        end: usize,
-    },
+    InPlace(Range<usize>),
     /// The contents in memory of their own.
     Owned(Vec<u8>),
 }
@@ -99,9 +115,9 @@ impl Loaded {
     /// The bytes.
     pub(crate) fn bytes<'a>(&'a self, source: &'a dyn Source) -> &'a [u8] {
         match self {
-            Self::InPlace { start, end } => source
+            Self::InPlace(range) => source
                 .mapping()
-                .and_then(|map| map.get(*start..*end))
+                .and_then(|map| map.get(range.clone()))
                 .unwrap_or_default(),
             Self::Owned(bytes) => bytes,
         }
@@ -121,12 +137,9 @@ pub(crate) fn load(
     // it decompresses to, and is bounded by the file.
     let payload_max = len_max.saturating_mul(2);
     let end = section.payload_offset + section.payload_len;
-    let in_place = usize::try_from(section.payload_offset)
-        .ok()
-        .zip(usize::try_from(end).ok())
-        .and_then(|(start, end)| Some((start, end, source.mapping()?.get(start..end)?)));
-    let payload = match in_place {
-        Some((.., payload)) => Cow::Borrowed(payload),
+    let in_place = mapped_range(source, section);
+    let payload = match &in_place {
+        Some((_, payload)) => Cow::Borrowed(*payload),
         None => Cow::Owned(read(source, section, payload_max)?),
     };
     let compression = if version.has_v1_sections() {
@@ -144,7 +157,7 @@ pub(crate) fn load(
     }
     checked_len(section, len_max)?;
     Ok(match (in_place, payload) {
-        (Some((start, end, _)), _) => Loaded::InPlace { start, end },
+        (Some((range, _)), _) => Loaded::InPlace(range),
         (None, payload) => Loaded::Owned(payload.into_owned()),
     })
 }

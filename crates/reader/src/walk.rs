@@ -26,7 +26,8 @@ impl Image {
     /// Visits every directory entry, the root first, then depth first in stored order.
     ///
     /// An entry that cannot be read is an error in its place, and the walk goes on after it. A directory that is met a
-    /// second time (which only a damaged image has) is an error and not entered again.
+    /// second time (which only a damaged image has) is an error and not entered again. When the chunk table of the image
+    /// is damaged as a whole, that is all that is said.
     pub fn walk(&self) -> impl Iterator<Item = Result<WalkEntry>> + '_ {
         Walk {
             image: self,
@@ -34,6 +35,7 @@ impl Image {
             stack: Vec::new(),
             path: Vec::new(),
             begun: false,
+            left: self.entry_count(),
         }
     }
 
@@ -43,6 +45,7 @@ impl Image {
     /// # Errors
     /// `Corrupt` if a value in the metadata is wrong.
     pub fn files_in_data_order(&self) -> Result<Vec<InodeNum>> {
+        self.metadata().check_chunk_order()?;
         let partition = &self.metadata().partition;
         let mut files = Vec::with_capacity(count(partition.regular_count()));
         for inode in partition.first_regular..partition.first_device {
@@ -73,6 +76,9 @@ struct Walk<'a> {
     /// Path of the innermost directory.
     path: Vec<u8>,
     begun: bool,
+    /// Entries that there can still be. Directories of a damaged image can share entries, which would make a walk take
+    /// the square of their number.
+    left: u32,
 }
 
 /// A directory that the walk is in.
@@ -144,6 +150,9 @@ impl Iterator for Walk<'_> {
     fn next(&mut self) -> Option<Self::Item> {
         if !self.begun {
             self.begun = true;
+            if let Err(error) = self.image.metadata().check_chunk_order() {
+                return Some(Err(error));
+            }
             return Some(self.visit(self.image.root(), Vec::new()));
         }
         loop {
@@ -152,6 +161,12 @@ impl Iterator for Walk<'_> {
                 let (dir, index) = (level.dir, level.next);
                 level.next += 1;
                 self.path.truncate(level.path_len);
+                self.left = self.left.saturating_sub(1);
+                if self.left == 0 {
+                    self.stack.clear();
+                    let message = "directories have more entries than there are";
+                    return Some(Err(self.image.metadata().corrupt(message)));
+                }
                 return Some(self.step(dir, index));
             }
             self.stack.pop();

@@ -14,9 +14,9 @@ use crate::sync::{AtomicU64, Mutex, Ordering, RwLock, lock, read, write};
 /// this much beyond what it needs at most; a sequential one takes a lock so much less often.
 const STEP_LEN: u64 = 256 << 10;
 
-/// When this share of a block (in eighths) is wanted, the rest is decoded too: the decoder and the payload, which
+/// When this share of a block (in tenths) is wanted, the rest is decoded too: the decoder and the payload, which
 /// take memory as the rest would, can go then.
-const WHOLE_EIGHTHS: u64 = 6;
+const WHOLE_TENTHS: u64 = 8;
 
 /// Bytes that a decoder takes beside its window, as far as an estimate goes.
 const DECODER_BYTES: u64 = 1 << 16;
@@ -242,7 +242,7 @@ impl Work<'_> {
     ) -> Result<()> {
         let len = decoder.uncompressed_len();
         let before = decoded.len() as u64;
-        let target = if wanted >= len / 8 * WHOLE_EIGHTHS {
+        let target = if wanted >= len / 10 * WHOLE_TENTHS {
             len
         } else {
             wanted

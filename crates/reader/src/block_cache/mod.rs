@@ -21,6 +21,7 @@ use self::slot::{Kind, Slots};
 use crate::options::CacheOptions;
 use crate::readahead::Readahead;
 use crate::sections::Section;
+use crate::sequence::BlockRun;
 use crate::sync::{AtomicU64, OnceLock, Ordering};
 
 /// What the cache has done since the image was opened.
@@ -42,6 +43,9 @@ pub struct CacheStats {
 pub struct BlockCache {
     shared: Arc<Shared>,
     workers: usize,
+    run: BlockRun,
+    /// Blocks read ahead at most; they must leave most of the cache to what is being read.
+    depth_max: u32,
     /// Threads start with the first block read ahead: a program that forks after opening the image still has them.
     readahead: OnceLock<Option<Readahead>>,
 }
@@ -85,6 +89,10 @@ impl BlockCache {
                 block_size: block_size.into(),
             }),
             workers: options.workers,
+            run: BlockRun::default(),
+            depth_max: u32::try_from(options.bytes_max / (4 * u64::from(block_size.max(1))))
+                .unwrap_or(u32::MAX)
+                .clamp(1, u32::try_from(options.workers.max(1)).unwrap_or(u32::MAX)),
             readahead: OnceLock::new(),
         }
     }
@@ -105,6 +113,13 @@ impl BlockCache {
     }
 
     pub(crate) fn read_from(&self, block: BlockIndex, offset: u64, buf: &mut [u8]) -> Result<()> {
+        if self.workers > 0 {
+            // Programs that read a whole tree meet the blocks in order, whatever files they are in.
+            let ahead = self.run.note(block).min(self.depth_max);
+            for step in 1..=ahead {
+                self.prefetch(BlockIndex(block.0.saturating_add(step)));
+            }
+        }
         self.shared.read(block, offset, buf)
     }
 

@@ -39,6 +39,7 @@ pub(super) fn check(
         report.warnings.extend(warning);
     }
     report.errors.extend(duplicates(image));
+    report.warnings.extend(unused_index(image));
     report
 }
 
@@ -121,4 +122,18 @@ fn duplicates(image: &Image) -> Vec<Error> {
         })
         .map(|section| Error::corrupt("duplicate section").at(section.location()))
         .collect()
+}
+
+/// A section index that is there and could not be used.
+fn unused_index(image: &Image) -> Option<String> {
+    let last = image.sections().last()?;
+    let is_unused = last.section_type == SectionType::SectionIndex
+        && !image.has_section_index()
+        && image.version().minor >= 4;
+    is_unused.then(|| {
+        format!(
+            "{}: the section index does not fit the sections",
+            last.location()
+        )
+    })
 }

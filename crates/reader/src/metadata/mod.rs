@@ -54,6 +54,8 @@ pub(crate) struct Metadata {
     /// Number of directory entries, that of the root included.
     pub(crate) entry_count: u32,
     location: Location,
+    /// Whether the items of the chunk table ascend, once somebody had to know.
+    pub(crate) is_chunk_table_ordered: OnceLock<bool>,
     parents: OnceLock<Vec<u32>>,
     link_counts: OnceLock<LinkCounts>,
 }
@@ -128,6 +130,7 @@ impl Metadata {
             shared,
             entry_count,
             location,
+            is_chunk_table_ordered: OnceLock::new(),
             parents: OnceLock::new(),
             link_counts: OnceLock::new(),
         })

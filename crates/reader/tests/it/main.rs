@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
 
 mod badfs;
+mod built;
 mod cache;
 mod common;
 mod corruption;

@@ -82,7 +82,8 @@ fn every_image_tells_about_itself() {
     let vectors = require!(Vectors::find());
     for path in vectors.with_manifest() {
         let image = crate::common::open_checked(&path).unwrap();
-        let info = image.info().unwrap();
+        let mut info = image.info().unwrap();
+        info.verify_sections(&image);
         let name = path.display();
         assert!(info.uncompressed_block_size.is_some(), "{name}");
         assert!(
