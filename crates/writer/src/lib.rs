@@ -26,16 +26,26 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod compress;
 mod context;
+mod dedupe;
+mod emit;
 pub mod events;
+mod files;
 pub mod filter;
 pub mod level;
+mod memory;
+mod metadata;
 pub mod mode;
 pub mod options;
+mod order;
 pub mod output;
 mod pipeline;
+mod read;
 pub mod report;
 mod scan;
+mod segment;
+mod sparse;
 pub mod stats;
 mod status;
 mod sync;

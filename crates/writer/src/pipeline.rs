@@ -1,21 +1,41 @@
-//! Joins the stages.
+//! Joins the stages and starts their threads.
 
 use std::io::Write;
+use std::os::fd::AsFd;
 use std::sync::atomic::AtomicBool;
+use std::thread;
 
+use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
+use durin_codec::Spec;
 use durin_format::Result;
+use durin_format::history::History;
+use durin_format::metadata::Metadata;
+use durin_format::section::SectionType;
 
+use crate::compress::{self, Section};
 use crate::context::Context;
+use crate::dedupe::dedupe;
+use crate::emit::Emitter;
 use crate::events::Events;
+use crate::files::Files;
 use crate::filter::Decision;
+use crate::memory::block_count_max;
+use crate::metadata::Described;
 use crate::options::BuildOptions;
+use crate::order::order;
+use crate::read::{Reader, Source, buffer_count};
 use crate::report::Report;
 use crate::scan;
-use crate::stats::Stats;
+use crate::segment::{Chunks, Permit, Queues, Segmenter};
+use crate::sparse;
+use crate::stats::{Phase, Stats};
+use crate::sync::run_detached;
+use crate::tree::usize_of;
 
 /// Builds an image and writes it to `output`, from its first byte to its last without going back.
 ///
-/// `stats` is kept up to date while it runs. `cancel` ends the build within a tenth of a second or so.
+/// `stats` is kept up to date while it runs and must be fresh. `cancel` ends the build within a tenth of a second or
+/// so, except while `output` itself blocks; a thread that is compressing then is left behind and ends with its block.
 ///
 /// # Errors
 /// `InvalidInput` for options that cannot be used; `Io` if the root of the input cannot be opened or the output refuses;
@@ -30,10 +50,62 @@ pub fn build(
 ) -> Result<Report> {
     options.validate()?;
     let context = Context::new(options, stats, events, cancel);
+
+    stats.set_phase(Phase::Scanning);
     let scanned = scan::scan(context)?;
-    output.flush()?;
-    drop(scanned);
-    Ok(Report::default())
+    let tree = &scanned.tree;
+    let files = Files::of(tree, context);
+
+    stats.set_phase(Phase::Hashing);
+    let root = scanned.root.as_fd();
+    let sparse = sparse::find(context, tree, &files, root);
+    let hole_bytes = sparse::hole_bytes(&sparse, &files);
+    stats
+        .allocated_bytes
+        .add(stats.original_bytes.get() - hole_bytes);
+    context.check_cancelled()?;
+    let contents = dedupe(context, tree, &files, &sparse, root)?;
+    let order = order(context, tree, &files, &contents);
+    context.check_cancelled()?;
+
+    stats.set_phase(Phase::Writing);
+    let mut emitter = Emitter::start(context, output)?;
+    let source = Source {
+        context,
+        tree,
+        files: &files,
+        sparse: &sparse,
+        contents: &contents,
+        order: &order,
+        root,
+    };
+    let chunks = write_blocks(&source, &mut emitter)?;
+
+    stats.set_phase(Phase::Metadata);
+    let described = Described {
+        context,
+        tree,
+        files: &files,
+        contents: &contents,
+        chunks: &chunks,
+        block_count: emitter.next_number(),
+    };
+    let metadata = described.build()?;
+    let contents_count = u64::from(contents.len());
+    drop((chunks, contents, order, sparse, files, scanned));
+    stats.inodes.add(metadata.inodes.len() as u64);
+    let sizes = write_metadata(context, metadata, &mut emitter)?;
+    if options.section_index {
+        emitter.section_index()?;
+    }
+    emitter.finish()?;
+    stats.set_phase(Phase::Finished);
+    Ok(Report {
+        contents: contents_count,
+        metadata_bytes: sizes.data,
+        compressed_metadata_bytes: sizes.payload,
+        ..Report::of(stats)
+    })
 }
 
 /// Scans the input and returns what the filter says of each entry, in the order of paths; nothing is built.
@@ -49,4 +121,140 @@ pub fn decide(
     cancel: &AtomicBool,
 ) -> Result<Vec<Decision>> {
     scan::decide(Context::new(options, stats, events, cancel))
+}
+
+/// Reads all contents and writes them as blocks.
+///
+/// Three kinds of threads work side by side: those that read fill runs, one cuts them into blocks, those that compress
+/// make sections, and this one writes them. The queues between them hold as many items as there are buffers and
+/// permits, so that nobody waits to send. If one of them fails it closes its queues, which ends the others.
+fn write_blocks(source: &Source<'_>, emitter: &mut Emitter<'_>) -> Result<Chunks> {
+    let context = source.context;
+    let options = context.options;
+    let data_len = source.data_len();
+    context.stats.segment_bytes_total.add(data_len);
+
+    let readers = options.scanner_workers.max(1);
+    let (free, free_buffers) = filled(buffer_count(readers), Vec::new);
+    let (run_sender, runs) = bounded(buffer_count(readers));
+    let (permit_sender, permits) = filled(block_count_max(context), || Permit);
+    let (blocks, block_receiver) = bounded(block_count_max(context));
+    let (section_sender, sections) = unbounded();
+    if data_len > 0 {
+        let block_len = data_len.min(u64::from(options.block_size()));
+        let pool = compress::Pool {
+            workers: options.workers,
+            niceness: options.compress_niceness,
+            spec: &options.compression,
+            block_len: usize_of(block_len),
+        };
+        pool.start(&block_receiver, &section_sender)?;
+    }
+    drop((block_receiver, section_sender));
+
+    let reader = Reader::new(source);
+    thread::scope(|scope| {
+        for _ in 0..readers {
+            let (free_buffers, run_sender) = (free_buffers.clone(), run_sender.clone());
+            let reader = &reader;
+            scope.spawn(move || reader.work(&free_buffers, &run_sender));
+        }
+        drop((free_buffers, run_sender));
+        let queues = Queues {
+            runs,
+            free,
+            permits,
+            blocks,
+        };
+        let segmenter = Segmenter::new(context, source.contents.len(), queues);
+        let segmenter = scope.spawn(|| segmenter.run());
+        let written = emitter.blocks(&sections, &permit_sender);
+        drop((sections, permit_sender));
+        let chunks = match segmenter.join() {
+            Ok(chunks) => chunks,
+            Err(panic) => std::panic::resume_unwind(panic),
+        };
+        // If writing fails, the segmenter only says that nobody takes its blocks.
+        written.and(chunks)
+    })
+}
+
+/// Returns a queue that is full.
+fn filled<T>(count: usize, item: impl Fn() -> T) -> (Sender<T>, Receiver<T>) {
+    let (sender, receiver) = bounded(count);
+    for _ in 0..count {
+        // There is room, and the receiver is there.
+        sender.try_send(item()).ok();
+    }
+    (sender, receiver)
+}
+
+/// Bytes of the schema and the metadata.
+struct MetadataSizes {
+    /// Before compression.
+    data: u64,
+    /// As written.
+    payload: u64,
+}
+
+/// Writes the schema, the metadata and the history.
+fn write_metadata(
+    context: Context<'_>,
+    metadata: Metadata,
+    emitter: &mut Emitter<'_>,
+) -> Result<MetadataSizes> {
+    let options = context.options;
+    let first = emitter.next_number();
+    let specs = [
+        options.schema_compression.clone(),
+        options.metadata_compression.clone(),
+        options.history_compression.clone(),
+    ];
+    let history = options.history.clone();
+    // Compressing takes long for millions of files, and must not keep a user waiting who wants to stop.
+    let sections = run_detached(context, move || {
+        let frozen = metadata.freeze()?;
+        drop(metadata);
+        let [schema_spec, metadata_spec, history_spec] = specs;
+        let history = history.map(|entry| {
+            let entries = vec![entry];
+            History { entries }.encode()
+        });
+        let parts = [
+            (
+                SectionType::MetadataV2Schema,
+                schema_spec,
+                Some(frozen.schema),
+            ),
+            (SectionType::MetadataV2, metadata_spec, Some(frozen.data)),
+            (SectionType::History, history_spec, history),
+        ];
+        (first..)
+            .zip(parts)
+            .filter_map(|(number, (kind, spec, data))| Some(encode(number, kind, &spec, data?)))
+            .collect::<Result<Vec<_>>>()
+    })?;
+    let mut sizes = MetadataSizes {
+        data: 0,
+        payload: 0,
+    };
+    for section in &sections {
+        emitter.section(section)?;
+        if section.section_type != SectionType::History {
+            sizes.data += section.data_len;
+            sizes.payload += section.payload.len() as u64;
+        }
+    }
+    Ok(sizes)
+}
+
+fn encode(number: u32, section_type: SectionType, spec: &Spec, data: Vec<u8>) -> Result<Section> {
+    let mut encoder = spec.encoder(data.len(), None)?;
+    Section::encode(
+        number,
+        section_type,
+        &mut *encoder,
+        spec.compression_type(),
+        data,
+    )
 }

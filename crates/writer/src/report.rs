@@ -1,5 +1,7 @@
 //! What a finished build comes to.
 
+use crate::stats::Stats;
+
 /// The figures of a finished build.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Report {
@@ -47,4 +49,32 @@ pub struct Report {
     pub metadata_bytes: u64,
     /// Bytes of the metadata as written.
     pub compressed_metadata_bytes: u64,
+}
+
+impl Report {
+    /// Takes the figures that are counted while a build runs.
+    pub(crate) fn of(stats: &Stats) -> Self {
+        Self {
+            errors: stats.errors.get(),
+            image_bytes: stats.written_bytes.get(),
+            dirs: stats.dirs.get(),
+            files: stats.files.get() - stats.hardlinks.get(),
+            symlinks: stats.symlinks.get(),
+            hardlinks: stats.hardlinks.get(),
+            devices: stats.devices.get(),
+            specials: stats.specials.get(),
+            inodes: stats.inodes.get(),
+            original_bytes: stats.original_bytes.get(),
+            allocated_bytes: stats.allocated_bytes.get(),
+            hashed_files: stats.hashed_files.get(),
+            hashed_bytes: stats.hashed_bytes.get(),
+            duplicate_files: stats.duplicate_files.get(),
+            duplicate_bytes: stats.duplicate_bytes.get(),
+            chunks: stats.chunks.get(),
+            blocks: stats.blocks_written.get(),
+            block_bytes: stats.block_bytes.get(),
+            compressed_block_bytes: stats.compressed_block_bytes.get(),
+            ..Self::default()
+        }
+    }
 }

@@ -1,0 +1,121 @@
+//! Compressing blocks with several threads.
+//!
+//! In: numbered blocks from a bounded queue. Out: sections ready to be written, in the order they get done. Each thread
+//! keeps one encoder. The threads own all they use, so that a build can end without waiting for a block that takes
+//! long; a thread left behind ends with its block.
+
+use crossbeam_channel::{Receiver, Sender};
+use durin_codec::{Encoder, Spec, encode_section};
+use durin_format::section::{CompressionType, SectionType, V2_HEADER_LEN, encode_header};
+use durin_format::{Error, Result};
+
+use crate::segment::Block;
+use crate::sync::spawn_detached;
+
+/// A section, complete but for its place in the file.
+#[derive(Debug)]
+pub(crate) struct Section {
+    pub(crate) section_type: SectionType,
+    pub(crate) header: [u8; V2_HEADER_LEN],
+    pub(crate) payload: Vec<u8>,
+    /// Bytes before compression.
+    pub(crate) data_len: u64,
+}
+
+impl Section {
+    /// Compresses `data` and adds the header for the section with this number.
+    pub(crate) fn encode(
+        number: u32,
+        section_type: SectionType,
+        encoder: &mut dyn Encoder,
+        kind: CompressionType,
+        data: Vec<u8>,
+    ) -> Result<Self> {
+        let data_len = data.len() as u64;
+        let encoded = encode_section(encoder, kind, data)?;
+        let header = encode_header(number, section_type, encoded.compression, &encoded.payload);
+        Ok(Self {
+            section_type,
+            header,
+            payload: encoded.payload,
+            data_len,
+        })
+    }
+}
+
+/// A section and the number of its block, or why there is none.
+pub(crate) type Compressed = (u32, Result<Section>);
+
+/// The threads that compress.
+pub(crate) struct Pool<'a> {
+    pub(crate) workers: usize,
+    pub(crate) niceness: i32,
+    pub(crate) spec: &'a Spec,
+    /// Bytes of the largest block.
+    pub(crate) block_len: usize,
+}
+
+impl Pool<'_> {
+    /// Starts the threads, which work until no more blocks come or nobody takes the sections any more.
+    ///
+    /// # Errors
+    /// What making an encoder or starting a thread gives.
+    pub(crate) fn start(
+        &self,
+        blocks: &Receiver<Block>,
+        sections: &Sender<Compressed>,
+    ) -> Result<()> {
+        let niceness = self.niceness;
+        for _ in 0..self.workers.max(1) {
+            let mut worker = Worker {
+                encoder: self.spec.encoder(self.block_len, None)?,
+                kind: self.spec.compression_type(),
+                blocks: blocks.clone(),
+                sections: sections.clone(),
+            };
+            spawn_detached(move || {
+                be_nice(niceness);
+                worker.work();
+            })?;
+        }
+        Ok(())
+    }
+}
+
+struct Worker {
+    encoder: Box<dyn Encoder>,
+    kind: CompressionType,
+    blocks: Receiver<Block>,
+    sections: Sender<Compressed>,
+}
+
+impl Worker {
+    fn work(&mut self) {
+        while let Ok(Block { number, data }) = self.blocks.recv() {
+            // Blocks are the first sections of an image, so that both numbers are the same.
+            let encoder = &mut *self.encoder;
+            let section = Section::encode(number, SectionType::Block, encoder, self.kind, data);
+            if self.sections.send((number, section)).is_err() {
+                return;
+            }
+        }
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            // Otherwise the others would wait for the block that this thread had.
+            let error = Error::unsupported("a compression thread has failed");
+            drop(self.sections.send((u32::MAX, Err(error))));
+        }
+    }
+}
+
+/// Lowers the priority of this thread; failing to is no reason not to work.
+fn be_nice(niceness: i32) {
+    if niceness != 0 {
+        let current = rustix::process::getpriority_process(None).unwrap_or(0);
+        rustix::process::setpriority_process(None, current.saturating_add(niceness)).ok();
+    }
+}

@@ -1,0 +1,132 @@
+//! Writing sections, one after the other: the only stage that touches the output.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
+use durin_format::index::{IndexEntry, encode as encode_index};
+use durin_format::limits::INDEX_OFFSET_MAX;
+use durin_format::section::{CompressionType, SectionType, encode_header};
+use durin_format::{Error, Result};
+
+use crate::compress::{Compressed, Section};
+use crate::context::Context;
+use crate::segment::Permit;
+use crate::sync::POLL;
+use crate::tree::count_of;
+
+/// The output and what has been written to it.
+pub(crate) struct Emitter<'a> {
+    context: Context<'a>,
+    output: &'a mut dyn Write,
+    index: Vec<IndexEntry>,
+    /// Bytes from the start of the first section.
+    offset: u64,
+}
+
+impl<'a> Emitter<'a> {
+    /// Writes the header in front of the image.
+    pub(crate) fn start(context: Context<'a>, output: &'a mut dyn Write) -> Result<Self> {
+        let mut emitter = Self {
+            context,
+            output,
+            index: Vec::new(),
+            offset: 0,
+        };
+        emitter.write(&context.options.header)?;
+        Ok(emitter)
+    }
+
+    /// Returns the number of the next section.
+    pub(crate) fn next_number(&self) -> u32 {
+        count_of(self.index.len())
+    }
+
+    /// Writes the next section.
+    pub(crate) fn section(&mut self, section: &Section) -> Result<()> {
+        self.index.push(IndexEntry {
+            section_type: section.section_type,
+            offset: self.offset,
+        });
+        self.write(&section.header)?;
+        self.write(&section.payload)?;
+        self.offset += (section.header.len() + section.payload.len()) as u64;
+        Ok(())
+    }
+
+    /// Writes blocks in the order of their numbers until no more come, and gives their permits back.
+    ///
+    /// # Errors
+    /// What compressing a block or writing it gives; `Cancelled`.
+    pub(crate) fn blocks(
+        &mut self,
+        sections: &Receiver<Compressed>,
+        permits: &Sender<Permit>,
+    ) -> Result<()> {
+        let stats = self.context.stats;
+        let mut early: BTreeMap<u32, Section> = BTreeMap::new();
+        loop {
+            self.context.check_cancelled()?;
+            let (number, section) = match sections.recv_timeout(POLL) {
+                Ok(compressed) => compressed,
+                Err(RecvTimeoutError::Timeout) => continue,
+                Err(RecvTimeoutError::Disconnected) => break,
+            };
+            early.insert(number, section?);
+            while let Some(section) = early.remove(&self.next_number()) {
+                self.context.check_cancelled()?;
+                self.section(&section)?;
+                stats.blocks_written.add(1);
+                stats
+                    .compressed_block_bytes
+                    .add(section.payload.len() as u64);
+                stats.memory_bytes.sub(section.data_len);
+                // The segmenter may have ended already.
+                drop(permits.send(Permit));
+            }
+        }
+        if early.is_empty() {
+            Ok(())
+        } else {
+            Err(Error::cancelled())
+        }
+    }
+
+    /// Writes the section index, which is the end of the image.
+    ///
+    /// An image that is too large for one goes without, as readers allow.
+    pub(crate) fn section_index(&mut self) -> Result<()> {
+        if self.offset > INDEX_OFFSET_MAX {
+            self.context
+                .events
+                .warn("the image is too large for a section index");
+            return Ok(());
+        }
+        let number = self.next_number();
+        let mut entries = std::mem::take(&mut self.index);
+        entries.push(IndexEntry {
+            section_type: SectionType::SectionIndex,
+            offset: self.offset,
+        });
+        let payload = encode_index(&entries);
+        let kind = CompressionType::None;
+        let header = encode_header(number, SectionType::SectionIndex, kind, &payload);
+        self.write(&header)?;
+        self.write(&payload)
+    }
+
+    /// Hands everything over to whatever is behind the output.
+    pub(crate) fn finish(self) -> Result<()> {
+        self.output.flush().map_err(cannot_write)
+    }
+
+    fn write(&mut self, data: &[u8]) -> Result<()> {
+        self.output.write_all(data).map_err(cannot_write)?;
+        self.context.stats.written_bytes.add(data.len() as u64);
+        Ok(())
+    }
+}
+
+fn cannot_write(error: std::io::Error) -> Error {
+    Error::io("cannot write the image", error)
+}

@@ -1,0 +1,252 @@
+//! Numbering contents and describing their chunks.
+
+use std::collections::BTreeMap;
+
+use durin_format::metadata::Chunk;
+use durin_format::{Error, Result};
+
+use super::Described;
+use crate::dedupe::ContentIndex;
+use crate::files::FileIndex;
+use crate::segment::{ChunkKind, RawChunk};
+use crate::tree::count_of;
+
+/// Files with at least this many chunks are in the size cache. Source: format specification, 7.7.
+pub(crate) const SIZE_CACHE_CHUNKS_MIN: u64 = 128;
+/// Marks a chunk whose size is the place of a large hole. Source: format specification, 7.5 and erratum 1.
+const LARGE_HOLE: u32 = u32::MAX;
+
+/// A content of the image: one that was stored, or none at all.
+type Stored = Option<ContentIndex>;
+
+/// Regular files in the order of their inodes, and their contents in the order of content numbers.
+pub(crate) struct ContentTable {
+    /// First those with a content of their own, then those that share one, content by content.
+    pub(crate) files: Vec<FileIndex>,
+    /// By content number: first the contents of single files, in the order of these, then the shared ones.
+    contents: Vec<Stored>,
+    /// For each shared content, how many files share it.
+    share_counts: Vec<u32>,
+    /// Bytes of all files.
+    pub(crate) total_size: u64,
+    /// Bytes of all files without holes.
+    pub(crate) total_allocated: u64,
+    /// Bytes that further names of files stand for.
+    pub(crate) total_hardlink_size: u64,
+}
+
+/// Chunks as the format has them.
+pub(crate) struct StoredChunks {
+    pub(crate) chunks: Vec<Chunk>,
+    pub(crate) chunk_table: Vec<u32>,
+    pub(crate) has_holes: bool,
+    pub(crate) large_holes: Vec<u64>,
+    /// By content number, of contents with many chunks.
+    pub(crate) sizes: BTreeMap<u32, u64>,
+    pub(crate) allocated_sizes: BTreeMap<u32, u64>,
+}
+
+impl ContentTable {
+    pub(crate) fn new(described: &Described<'_>) -> Self {
+        let groups = group_files(described);
+        let (shared, single): (Vec<_>, Vec<_>) =
+            groups.into_iter().partition(|(_, files)| files.len() > 1);
+        let mut table = Self {
+            files: Vec::new(),
+            contents: Vec::new(),
+            share_counts: shared
+                .iter()
+                .map(|(_, files)| count_of(files.len()))
+                .collect(),
+            total_size: 0,
+            total_allocated: 0,
+            total_hardlink_size: 0,
+        };
+        for (content, files) in single.into_iter().chain(shared) {
+            let (size, allocated) = sizes(chunks_of(described, content));
+            for file in &files {
+                let further_names = described.files.file(*file).nlink - 1;
+                table.total_size += size;
+                table.total_allocated += allocated;
+                table.total_hardlink_size += u64::from(further_names) * size;
+            }
+            table.contents.push(content);
+            table.files.extend(files);
+        }
+        table
+    }
+
+    /// Returns which files share which content, or, packed, how many do beyond the two that it takes.
+    pub(crate) fn shared_files(&self, packed: bool) -> Vec<u32> {
+        if packed {
+            self.share_counts.iter().map(|count| count - 2).collect()
+        } else {
+            let contents = (0..).zip(&self.share_counts);
+            contents
+                .flat_map(|(content, count)| std::iter::repeat_n(content, *count as usize))
+                .collect()
+        }
+    }
+
+    /// Describes the chunks of all contents.
+    ///
+    /// # Errors
+    /// `Limit` if there are more large holes than can be numbered.
+    pub(crate) fn chunks(&self, described: &Described<'_>) -> Result<StoredChunks> {
+        let mut stored = StoredChunks {
+            chunks: Vec::new(),
+            chunk_table: vec![0],
+            has_holes: false,
+            large_holes: Vec::new(),
+            sizes: BTreeMap::new(),
+            allocated_sizes: BTreeMap::new(),
+        };
+        let mut holes = Holes::new(self, described);
+        for (number, content) in (0..).zip(&self.contents) {
+            let chunks = chunks_of(described, *content);
+            if chunks.len() as u64 >= SIZE_CACHE_CHUNKS_MIN {
+                let (size, allocated) = sizes(chunks);
+                stored.sizes.insert(number, size);
+                if allocated != size {
+                    stored.allocated_sizes.insert(number, allocated);
+                }
+            }
+            for chunk in chunks {
+                stored.chunks.push(match chunk.kind() {
+                    ChunkKind::Data {
+                        block,
+                        offset,
+                        size,
+                    } => Chunk {
+                        block,
+                        offset,
+                        size,
+                    },
+                    ChunkKind::Hole { len } => holes.chunk(len)?,
+                });
+            }
+            stored.chunk_table.push(count_of(stored.chunks.len()));
+        }
+        stored.has_holes = holes.any;
+        stored.large_holes = holes.large;
+        Ok(stored)
+    }
+}
+
+/// Returns the files of each content in their order, the contents in the order of their first files.
+///
+/// Files that are empty, or could not be read and have become so, share a content without chunks, if contents are
+/// shared at all.
+fn group_files(described: &Described<'_>) -> Vec<(Stored, Vec<FileIndex>)> {
+    let files = described.files;
+    let mut is_stored = vec![false; files.list.len()];
+    let mut groups: Vec<(Stored, Vec<FileIndex>)> = Vec::new();
+    for content in 0..described.contents.len() {
+        if described.chunks.of(content).is_none() {
+            continue;
+        }
+        let members = described.contents.files(content).iter().copied();
+        let members: Vec<_> = members.filter(|file| !files.is_lost(*file)).collect();
+        for file in &members {
+            is_stored[*file as usize] = true;
+        }
+        if !members.is_empty() {
+            groups.push((Some(content), members));
+        }
+    }
+    let empty = (0..).zip(is_stored).filter(|(_, stored)| !stored);
+    let empty: Vec<FileIndex> = empty.map(|(file, _)| file).collect();
+    if described.context.options.file_hash.is_some() && !empty.is_empty() {
+        groups.push((None, empty));
+    } else {
+        groups.extend(empty.into_iter().map(|file| (None, vec![file])));
+    }
+    groups.sort_unstable_by_key(|(_, files)| files.first().copied());
+    groups
+}
+
+fn chunks_of<'a>(described: &'a Described<'_>, content: Stored) -> &'a [RawChunk] {
+    content
+        .and_then(|content| described.chunks.of(content))
+        .unwrap_or_default()
+}
+
+/// Returns the length of all chunks and that of the data chunks.
+fn sizes(chunks: &[RawChunk]) -> (u64, u64) {
+    chunks
+        .iter()
+        .fold((0, 0), |(size, allocated), chunk| match chunk.kind() {
+            ChunkKind::Data { size: len, .. } => {
+                (size + u64::from(len), allocated + u64::from(len))
+            }
+            ChunkKind::Hole { len } => (size + len, allocated),
+        })
+}
+
+/// How holes are stored: as blocks and a rest, unless that needs more bits than the sizes of chunks have anyway.
+struct Holes {
+    block_index: u32,
+    block_size_bits: u32,
+    /// Holes of this length and more are large.
+    large_len_min: u64,
+    any: bool,
+    large: Vec<u64>,
+    places: BTreeMap<u64, u32>,
+}
+
+impl Holes {
+    fn new(table: &ContentTable, described: &Described<'_>) -> Self {
+        let chunks = table
+            .contents
+            .iter()
+            .flat_map(|content| chunks_of(described, *content));
+        let size = chunks.filter_map(|chunk| match chunk.kind() {
+            ChunkKind::Data { size, .. } => Some(size),
+            ChunkKind::Hole { .. } => None,
+        });
+        let size_bits = u32::BITS - size.max().unwrap_or(0).leading_zeros();
+        let block_size_bits = described.context.options.block_size_bits;
+        Self {
+            block_index: described.block_count,
+            block_size_bits,
+            // Both are at most 31.
+            large_len_min: 1 << (size_bits + block_size_bits),
+            any: false,
+            large: Vec::new(),
+            places: BTreeMap::new(),
+        }
+    }
+
+    fn chunk(&mut self, len: u64) -> Result<Chunk> {
+        self.any = true;
+        let block = self.block_index;
+        if len >= self.large_len_min {
+            return Ok(Chunk {
+                block,
+                offset: LARGE_HOLE,
+                size: self.large_place(len)?,
+            });
+        }
+        let blocks = len >> self.block_size_bits;
+        let rest = len & ((1 << self.block_size_bits) - 1);
+        let (Ok(size), Ok(offset)) = (u32::try_from(blocks), u32::try_from(rest)) else {
+            return Err(Error::limit("a hole does not fit into a chunk"));
+        };
+        Ok(Chunk {
+            block,
+            offset,
+            size,
+        })
+    }
+
+    fn large_place(&mut self, len: u64) -> Result<u32> {
+        if let Some(place) = self.places.get(&len) {
+            return Ok(*place);
+        }
+        let place = u32::try_from(self.large.len())
+            .map_err(|_| Error::limit("more than 2^32 different lengths of holes"))?;
+        self.large.push(len);
+        self.places.insert(len, place);
+        Ok(place)
+    }
+}

@@ -1,0 +1,205 @@
+//! Numbering inodes and describing them.
+
+use std::collections::HashMap;
+
+use durin_format::metadata::InodeData;
+
+use super::Described;
+use super::contents::ContentTable;
+use super::times::Units;
+use crate::mode;
+use crate::status::Time;
+use crate::tree::{Detail, EntryIndex, count_of};
+
+/// All inodes by their numbers.
+pub(crate) struct InodeTable {
+    pub(crate) list: Vec<InodeData>,
+    /// The inode that each entry names.
+    pub(crate) of_entry: Vec<u32>,
+    pub(crate) uids: Vec<u32>,
+    pub(crate) gids: Vec<u32>,
+    pub(crate) modes: Vec<u32>,
+    pub(crate) devices: Vec<u64>,
+    /// What times are counted from; before 1970 in two's complement.
+    pub(crate) timestamp_base: u64,
+    /// Bytes of all targets of symbolic links.
+    pub(crate) target_bytes: u64,
+}
+
+/// The entries that stand for inodes, by kind.
+#[derive(Default)]
+struct ByKind {
+    symlinks: Vec<EntryIndex>,
+    devices: Vec<EntryIndex>,
+    specials: Vec<EntryIndex>,
+}
+
+impl InodeTable {
+    pub(crate) fn new(described: &Described<'_>, table: &ContentTable) -> Self {
+        let tree = described.tree;
+        let mut kinds = ByKind::default();
+        let mut devices = Vec::new();
+        let mut target_bytes = 0;
+        for (index, entry) in (0..).zip(&tree.entries) {
+            match entry.detail {
+                Detail::Symlink { len, .. } => {
+                    kinds.symlinks.push(index);
+                    target_bytes += u64::from(len);
+                }
+                Detail::Device { rdev } => {
+                    kinds.devices.push(index);
+                    devices.push(rdev);
+                }
+                Detail::Special => kinds.specials.push(index),
+                Detail::Directory { .. } | Detail::Regular { .. } => {}
+            }
+        }
+        let dirs = tree.dirs.iter().map(|dir| dir.self_entry);
+        let files = table.files.iter();
+        let files = files.map(|file| described.files.file(*file).entry);
+        let entries: Vec<EntryIndex> = dirs
+            .chain(kinds.symlinks)
+            .chain(files)
+            .chain(kinds.devices)
+            .chain(kinds.specials)
+            .collect();
+
+        let of_entry = number_entries(described, &entries);
+        let mut attributes = Attributes::new(described);
+        // Values are met in the order of entries, which keeps neighbours in the table close.
+        for (index, inode) in (0..).zip(&of_entry) {
+            if entries[*inode as usize] == index {
+                attributes.meet(index);
+            }
+        }
+        let list = entries.iter().map(|entry| attributes.inode(*entry));
+        Self {
+            list: list.collect(),
+            of_entry,
+            uids: attributes.uids.values,
+            gids: attributes.gids.values,
+            modes: attributes.modes.values,
+            devices,
+            timestamp_base: attributes.base.unwrap_or(0).cast_unsigned(),
+            target_bytes,
+        }
+    }
+}
+
+/// Returns the inode that each entry names; `entries` has one entry for each inode.
+fn number_entries(described: &Described<'_>, entries: &[EntryIndex]) -> Vec<u32> {
+    let mut of_entry = vec![0; described.tree.entries.len()];
+    for (inode, entry) in (0..).zip(entries) {
+        of_entry[*entry as usize] = inode;
+    }
+    // Further names of a file come after its first.
+    for index in 0..count_of(of_entry.len()) {
+        if let Some(file) = described.files.of_entry(index) {
+            let first = described.files.file(file).entry;
+            of_entry[index as usize] = of_entry[first as usize];
+        }
+    }
+    of_entry
+}
+
+/// The attributes of entries, changed as the options ask for, and the tables of their values.
+struct Attributes<'a> {
+    described: &'a Described<'a>,
+    uids: Values,
+    gids: Values,
+    modes: Values,
+    /// The earliest stored time.
+    base: Option<i64>,
+}
+
+impl<'a> Attributes<'a> {
+    fn new(described: &'a Described<'a>) -> Self {
+        Self {
+            described,
+            uids: Values::default(),
+            gids: Values::default(),
+            modes: Values::default(),
+            base: None,
+        }
+    }
+
+    fn meet(&mut self, index: EntryIndex) {
+        let (mode, uid, gid) = self.changed(index);
+        self.uids.place(uid);
+        self.gids.place(gid);
+        self.modes.place(mode);
+        let earliest = self.times(index).map(|time| time.whole);
+        self.base = earliest.into_iter().chain(self.base).min();
+    }
+
+    fn inode(&mut self, index: EntryIndex) -> InodeData {
+        let (mode, uid, gid) = self.changed(index);
+        let [mtime, atime, ctime] = self.times(index);
+        let base = self.base.unwrap_or(0);
+        let nlink = match self.described.files.of_entry(index) {
+            Some(file) if self.described.context.options.hardlink_table => {
+                self.described.files.file(file).nlink
+            }
+            _ => 1,
+        };
+        let mut inode = InodeData {
+            mode_index: self.modes.place(mode),
+            owner_index: self.uids.place(uid),
+            group_index: self.gids.place(gid),
+            mtime_offset: mtime.since(base),
+            mtime_subsec: mtime.subsec,
+            nlink_minus_one: nlink - 1,
+            ..InodeData::default()
+        };
+        if self.described.context.options.keep_all_times {
+            inode.atime_offset = atime.since(base);
+            inode.atime_subsec = atime.subsec;
+            inode.ctime_offset = ctime.since(base);
+            inode.ctime_subsec = ctime.subsec;
+        }
+        inode
+    }
+
+    /// Returns mode, owner and group.
+    fn changed(&self, index: EntryIndex) -> (u32, u32, u32) {
+        let options = self.described.context.options;
+        let entry = self.described.tree.entry(index);
+        (
+            mode::apply(&options.chmod, entry.mode),
+            options.set_owner.unwrap_or(entry.uid),
+            options.set_group.unwrap_or(entry.gid),
+        )
+    }
+
+    /// Returns the times of modification, of access and of change; the first for all if only that is kept.
+    fn times(&self, index: EntryIndex) -> [Units; 3] {
+        let options = self.described.context.options;
+        let mtime = self.described.tree.entry(index).mtime;
+        let further = self.described.tree.further_times.get(index as usize);
+        let times = match (options.set_time, further) {
+            (Some(sec), _) => [Time { sec, nsec: 0 }; 3],
+            (None, None) => [mtime; 3],
+            (None, Some(further)) => [mtime, further.atime, further.ctime],
+        };
+        times.map(|time| Units::of(time, options.time_resolution))
+    }
+}
+
+/// Distinct values in the order in which they were met.
+#[derive(Default)]
+struct Values {
+    values: Vec<u32>,
+    places: HashMap<u32, u32>,
+}
+
+impl Values {
+    /// Returns the place of `value`, which becomes the last if it is new.
+    fn place(&mut self, value: u32) -> u32 {
+        let next = count_of(self.values.len());
+        let values = &mut self.values;
+        *self.places.entry(value).or_insert_with(|| {
+            values.push(value);
+            next
+        })
+    }
+}

@@ -1,0 +1,90 @@
+//! Tables of names and targets: sorted, each distinct string once.
+
+use durin_format::Result;
+use durin_format::metadata::StringTable;
+use durin_format::string_table::{StringPacking, build};
+
+use crate::options::PackOptions;
+use crate::tree::count_of;
+
+/// Distinct strings in order, and for each string that was given its place among them.
+pub(crate) struct Distinct {
+    strings: Vec<Vec<u8>>,
+    pub(crate) places: Vec<u32>,
+}
+
+/// A table in one of the two forms of the format.
+pub(crate) enum Strings {
+    Plain(Vec<Vec<u8>>),
+    Compact(StringTable),
+}
+
+/// A table as it is stored, and the places of the strings that were given.
+pub(crate) struct Stored {
+    pub(crate) strings: Strings,
+    pub(crate) places: Vec<u32>,
+}
+
+impl Strings {
+    /// Fills the one of the two fields that stands for the form.
+    pub(crate) fn store(self, plain: &mut Vec<Vec<u8>>, compact: &mut Option<StringTable>) {
+        match self {
+            Self::Plain(strings) => *plain = strings,
+            Self::Compact(table) => *compact = Some(table),
+        }
+    }
+}
+
+/// Sorts `strings` and removes those that are equal to another.
+pub(crate) fn distinct<'a>(strings: impl Iterator<Item = &'a [u8]>) -> Distinct {
+    let given: Vec<&[u8]> = strings.collect();
+    let mut order: Vec<u32> = (0..count_of(given.len())).collect();
+    order.sort_unstable_by_key(|index| given[*index as usize]);
+    let mut places = vec![0; given.len()];
+    let mut distinct: Vec<Vec<u8>> = Vec::new();
+    for index in order {
+        let string = given[index as usize];
+        if distinct.last().is_none_or(|last| last != string) {
+            distinct.push(string.to_vec());
+        }
+        places[index as usize] = count_of(distinct.len() - 1);
+    }
+    Distinct {
+        strings: distinct,
+        places,
+    }
+}
+
+/// Makes the table that the options ask for.
+pub(crate) fn pack(
+    distinct: Distinct,
+    options: &PackOptions,
+    compress: bool,
+    packed_index: bool,
+) -> Result<Stored> {
+    let Distinct { strings, places } = distinct;
+    let strings = if options.plain {
+        Strings::Plain(strings)
+    } else {
+        let packing = StringPacking {
+            compress,
+            force: compress && options.force,
+            packed_index,
+        };
+        Strings::Compact(build(&strings, packing)?)
+    };
+    Ok(Stored { strings, places })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_string_once_and_sorted() {
+        let given: [&[u8]; 5] = [b"b", b"a", b"b", b"\xff", b"ab"];
+        let distinct = distinct(given.into_iter());
+        assert_eq!(distinct.strings, [&b"a"[..], b"ab", b"b", b"\xff"]);
+        assert_eq!(distinct.places, [2, 0, 2, 3, 1]);
+    }
+}

@@ -1,0 +1,268 @@
+//! Fetching contents with several threads.
+//!
+//! In: the contents in their order. Out: runs, numbered in that order; a run is a piece of a large content or some small
+//! contents, up to [`RUN_LEN`] bytes. The threads share a fixed number of buffers and take a buffer before they take
+//! the next run, so that the run that is waited for always has one: memory is bounded, and nothing can lock up.
+//! Holes take no bytes. This is where work on contents that does not depend on other contents belongs.
+
+use std::io;
+use std::os::fd::BorrowedFd;
+use std::sync::{Mutex, PoisonError};
+
+use crossbeam_channel::{Receiver, Sender};
+
+use crate::context::Context;
+use crate::dedupe::{ContentIndex, Contents};
+use crate::files::{FileIndex, Files, Opener, changed};
+use crate::sparse::{Extent, SparseFiles};
+use crate::tree::Tree;
+
+/// The most bytes of a run. Larger runs save little of the cost of passing them on and spoil the processor's caches.
+pub(crate) const RUN_LEN: usize = 1 << 20;
+/// The most pieces of a run, so that many tiny files are shared out among the threads.
+const RUN_PIECES_MAX: usize = 256;
+/// Runs in memory for each thread that reads: one being read, one on its way.
+const RUNS_PER_READER: usize = 2;
+
+/// A part of a content.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Piece {
+    pub(crate) content: ContentIndex,
+    /// Bytes from the start of the content.
+    pub(crate) offset: u64,
+    pub(crate) len: u64,
+    pub(crate) kind: PieceKind,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PieceKind {
+    Data,
+    Hole,
+    /// Data that could not be read, and of which the run has no bytes.
+    Lost,
+}
+
+/// Pieces that follow each other.
+#[derive(Debug)]
+pub(crate) struct Run {
+    pub(crate) number: u64,
+    pub(crate) pieces: Vec<Piece>,
+    /// The data pieces one after the other, and unused bytes behind them.
+    pub(crate) buffer: Vec<u8>,
+}
+
+/// What is read, and from where.
+pub(crate) struct Source<'a> {
+    pub(crate) context: Context<'a>,
+    pub(crate) tree: &'a Tree,
+    pub(crate) files: &'a Files,
+    pub(crate) sparse: &'a SparseFiles,
+    pub(crate) contents: &'a Contents,
+    pub(crate) order: &'a [ContentIndex],
+    pub(crate) root: BorrowedFd<'a>,
+}
+
+/// What is not read yet.
+struct Plan {
+    next_run: u64,
+    /// The place of the next content in the order.
+    next_place: usize,
+    /// Regions of the content before it, in reverse order.
+    regions: Vec<Piece>,
+}
+
+/// Runs of one build, shared by the threads that read.
+pub(crate) struct Reader<'a> {
+    source: &'a Source<'a>,
+    plan: Mutex<Plan>,
+}
+
+/// Returns how many buffers the threads share.
+pub(crate) fn buffer_count(readers: usize) -> usize {
+    readers.max(1) * RUNS_PER_READER
+}
+
+impl Source<'_> {
+    /// Returns how many bytes are to be read, without holes.
+    pub(crate) fn data_len(&self) -> u64 {
+        let len = |content: &ContentIndex| match self.extents(*content) {
+            Some(extents) => extents.iter().map(|extent| extent.len).sum(),
+            None => self.size(*content),
+        };
+        self.order.iter().map(len).sum()
+    }
+
+    /// Returns the data of a content with holes. All its files have the same.
+    fn extents(&self, content: ContentIndex) -> Option<&[Extent]> {
+        let file = self.contents.files(content).first()?;
+        self.sparse.get(file).map(|extents| &**extents)
+    }
+
+    fn size(&self, content: ContentIndex) -> u64 {
+        let file = self.contents.files(content).first();
+        file.map_or(0, |file| self.files.file(*file).size)
+    }
+
+    /// Returns data and holes of a content, last first.
+    fn regions(&self, content: ContentIndex) -> Vec<Piece> {
+        let region = |start: u64, end: u64, kind| Piece {
+            content,
+            offset: start,
+            len: end - start,
+            kind,
+        };
+        let size = self.size(content);
+        let mut regions = Vec::new();
+        let mut at = 0;
+        let whole = [Extent {
+            offset: 0,
+            len: size,
+        }];
+        for extent in self.extents(content).unwrap_or(&whole) {
+            let end = extent.offset + extent.len;
+            regions.push(region(at, extent.offset, PieceKind::Hole));
+            regions.push(region(extent.offset, end, PieceKind::Data));
+            at = end;
+        }
+        regions.push(region(at, size, PieceKind::Hole));
+        regions.retain(|region| region.len > 0);
+        regions.reverse();
+        regions
+    }
+}
+
+impl Plan {
+    /// Returns the next pieces, or nothing at the end.
+    fn next(&mut self, source: &Source<'_>) -> Option<(u64, Vec<Piece>)> {
+        let mut pieces = Vec::new();
+        let mut free = RUN_LEN as u64;
+        while pieces.len() < RUN_PIECES_MAX && free > 0 {
+            let Some(region) = self.regions.last_mut() else {
+                let Some(content) = source.order.get(self.next_place) else {
+                    break;
+                };
+                self.next_place += 1;
+                self.regions = source.regions(*content);
+                continue;
+            };
+            let mut piece = *region;
+            if piece.kind == PieceKind::Data {
+                // A small content is not opened twice.
+                if piece.len > free && piece.len <= RUN_LEN as u64 && !pieces.is_empty() {
+                    break;
+                }
+                piece.len = piece.len.min(free);
+                free -= piece.len;
+            }
+            region.offset += piece.len;
+            region.len -= piece.len;
+            if region.len == 0 {
+                self.regions.pop();
+            }
+            pieces.push(piece);
+        }
+        if pieces.is_empty() {
+            return None;
+        }
+        self.next_run += 1;
+        Some((self.next_run - 1, pieces))
+    }
+}
+
+impl<'a> Reader<'a> {
+    pub(crate) fn new(source: &'a Source<'a>) -> Self {
+        Self {
+            source,
+            plan: Mutex::new(Plan {
+                next_run: 0,
+                next_place: 0,
+                regions: Vec::new(),
+            }),
+        }
+    }
+
+    /// Reads runs into buffers from `free` and sends them off, until all are read or nobody wants them any more.
+    pub(crate) fn work(&self, free: &Receiver<Vec<u8>>, runs: &Sender<Run>) {
+        let mut opener = Opener::new(self.source.tree, self.source.root);
+        while let Ok(buffer) = free.recv() {
+            let next = self
+                .plan
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .next(self.source);
+            let Some((number, pieces)) = next else {
+                return;
+            };
+            let mut run = Run {
+                number,
+                pieces,
+                buffer,
+            };
+            self.fill(&mut opener, &mut run);
+            if runs.send(run).is_err() {
+                return;
+            }
+        }
+    }
+
+    fn fill(&self, opener: &mut Opener<'_>, run: &mut Run) {
+        // Buffers are made empty, and grow once.
+        run.buffer.resize(RUN_LEN, 0);
+        let mut start = 0;
+        for piece in &mut run.pieces {
+            if piece.kind != PieceKind::Data {
+                continue;
+            }
+            let len = usize::try_from(piece.len).unwrap_or(RUN_LEN);
+            let target = &mut run.buffer[start..start + len];
+            if !self.source.context.is_cancelled() && self.read(opener, piece, target) {
+                start += len;
+            } else {
+                piece.kind = PieceKind::Lost;
+            }
+        }
+    }
+
+    /// Reads a piece from the first file of the content that still has it.
+    fn read(&self, opener: &mut Opener<'_>, piece: &Piece, target: &mut [u8]) -> bool {
+        let source = self.source;
+        let files = source.contents.files(piece.content);
+        for index in files {
+            if source.files.is_lost(*index) {
+                continue;
+            }
+            match self.read_from(opener, *index, piece, target, files.len() > 1) {
+                Ok(()) => return true,
+                Err(error) => source
+                    .files
+                    .lose(*index, source.tree, source.context, &error),
+            }
+        }
+        false
+    }
+
+    fn read_from(
+        &self,
+        opener: &mut Opener<'_>,
+        index: FileIndex,
+        piece: &Piece,
+        target: &mut [u8],
+        is_shared: bool,
+    ) -> io::Result<()> {
+        let source = self.source;
+        let file = source.files.file(index);
+        if piece.offset == 0 {
+            source
+                .context
+                .stats
+                .set_current(|| source.tree.display(file.entry));
+        }
+        let open = opener.open(file)?;
+        open.read_exact_at(target, piece.offset)?;
+        // What stands for other files too must be what was hashed.
+        if is_shared && open.is_modified(source.tree, file)? {
+            return Err(changed());
+        }
+        Ok(())
+    }
+}
