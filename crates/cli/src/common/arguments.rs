@@ -12,8 +12,14 @@ use super::size;
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Messages")]
 pub(crate) struct LogArguments {
-    /// Least important level of messages to show
-    #[arg(long, value_name = "LEVEL", default_value = "info", ignore_case = true)]
+    /// error, warn, info, verbose, debug or trace
+    #[arg(
+        long,
+        value_name = "LEVEL",
+        default_value = "info",
+        ignore_case = true,
+        hide_possible_values = true
+    )]
     pub(crate) log_level: Level,
 
     /// Put the place in the source before each message [default: from 'verbose' on]

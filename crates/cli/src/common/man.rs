@@ -19,8 +19,14 @@ const INDENT: usize = 7;
 
 /// The manual page of `command` for `man(1)`.
 pub(crate) fn page(command: &Command) -> Result<String, Failure> {
+    // The short help leaves out options that the page must explain, too.
+    let complete = command
+        .clone()
+        .mut_args(|argument| argument.hide_short_help(false))
+        // The page's own heading puts a `v` before it.
+        .version(env!("CARGO_PKG_VERSION"));
     let mut roff = Vec::new();
-    clap_mangen::Man::new(command.clone())
+    clap_mangen::Man::new(complete)
         .render(&mut roff)
         .map_err(|error| Error::io("cannot make the manual page", error))?;
     Ok(String::from_utf8_lossy(&roff).into_owned())
@@ -125,6 +131,10 @@ impl PlainText {
                 self.indent = self.indent.saturating_sub(INDENT).max(INDENT);
             }
             ".br" => self.end_paragraph(),
+            ".IP" => {
+                self.end_paragraph();
+                self.paragraph.push('-');
+            }
             ".PP" | ".sp" | ".P" => {
                 self.end_paragraph();
                 self.text.push('\n');
@@ -142,9 +152,7 @@ impl PlainText {
             // What starts with a space is laid out already, such as a table.
             _ if line.starts_with(' ') => {
                 self.end_paragraph();
-                self.text.push_str(&" ".repeat(self.indent));
-                self.text.push_str(&unescape(line));
-                self.text.push('\n');
+                self.push_laid_out(&unescape(line));
             }
             _ => {
                 if !self.paragraph.is_empty() {
@@ -169,6 +177,30 @@ impl PlainText {
         let paragraph = std::mem::take(&mut self.paragraph);
         if !paragraph.is_empty() {
             self.push_wrapped(&paragraph);
+        }
+    }
+
+    /// Adds a line of a table; what is too long for the page goes on below its last column.
+    fn push_laid_out(&mut self, line: &str) {
+        let mut rest = line.to_owned();
+        loop {
+            let room = self.width.saturating_sub(self.indent);
+            let too_long = rest.char_indices().nth(room).map(|(at, _)| at);
+            let last_space = too_long.and_then(|end| rest[..end].rfind(' '));
+            let column = rest.trim_end().rfind("  ").map_or(0, |at| at + 2);
+            self.text.push_str(&" ".repeat(self.indent));
+            match last_space.filter(|at| *at > column) {
+                Some(at) => {
+                    self.text.push_str(rest[..at].trim_end());
+                    self.text.push('\n');
+                    rest = format!("{}{}", " ".repeat(column), &rest[at + 1..]);
+                }
+                None => {
+                    self.text.push_str(&rest);
+                    self.text.push('\n');
+                    return;
+                }
+            }
         }
     }
 
@@ -228,6 +260,15 @@ mod tests {
         assert_eq!(
             plain_text(roff, 80),
             "NAME\n       x - does things\n\nOPTIONS\n\n       -f, --force\n              Overwrite it, 'now'\n\n       next\n              last\n"
+        );
+    }
+
+    #[test]
+    fn tables_stay_laid_out() {
+        let table = "text\n  key    value\n  longer one two three\n  other  one two three";
+        assert_eq!(
+            plain_text(table, 22),
+            "       text\n         key    value\n         longer one\n         two three\n         other  one\n                two\n                three\n"
         );
     }
 

@@ -23,15 +23,18 @@ Options for -o:
   readonly             show files without write permission
   blocksize=SIZE       preferred size of reads that programs are told (512k)
   mlock=none|try|must  keep the metadata in memory (none)
-  cache_files, no_cache_files    let the kernel cache file contents, or not (cache_files)
-  cache_sparse, no_cache_sparse  the same for files with holes
-  debuglevel=LEVEL     error, warn, info, verbose, debug or trace (warn; info with -f)
-and those of mount(8) and fuse(8): allow_other, allow_root, default_permissions, auto_unmount, ro, max_threads=N, ...
+  [no_]cache_files     let the kernel cache file contents, or not (cache_files)
+  [no_]cache_sparse    the same for files with holes (cache_sparse)
+  debuglevel=LEVEL     error, warn, info, verbose, debug, trace
+                       (info with -f, warn otherwise)
+and those of mount(8) and fuse(8): allow_other, allow_root, default_permissions,
+auto_unmount, ro, rw, max_threads=N, ...
 
 Unmount with 'fusermount3 -u MOUNTPOINT' or 'umount MOUNTPOINT'.
 
-Exit status: 0 mounted (with -f: unmounted again); 1 bad options or image; 2 no mount point; 4 mounting failed;
-5 no background process; 6 no signal handlers; 7 serving failed; 8 ended by a signal.";
+Exit status: 0 mounted (with -f: unmounted again); 1 bad options or image;
+2 no mount point; 4 mounting failed; 5 no background process;
+6 no signal handlers; 7 serving failed; 8 ended by a signal.";
 
 /// Options that tune what works differently here: accepted with a warning.
 const WITHOUT_EFFECT: [&str; 11] = [

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::{ArgGroup, Args, Parser};
+use clap::{Args, Parser};
 use durin_format::digest::Digest;
 use durin_reader::ImageOffset;
 
@@ -15,8 +15,7 @@ use crate::common::arguments::{
 #[derive(Parser, Debug)]
 #[command(
     override_usage = "dwarfsck [-i] IMAGE [OPTIONS]",
-    after_help = super::detail::HELP,
-    group = ArgGroup::new("image").required(true).args(["input", "positional"])
+    after_help = super::detail::HELP
 )]
 pub(crate) struct Options {
     #[command(flatten)]
@@ -35,11 +34,16 @@ pub(crate) struct Options {
 #[command(next_help_heading = "Image")]
 pub(crate) struct SourceArguments {
     /// Image to look at
-    #[arg(short, long, value_name = "IMAGE")]
+    #[arg(
+        short,
+        long,
+        value_name = "IMAGE",
+        required_unless_present = "positional"
+    )]
     input: Option<PathBuf>,
 
-    /// Image to look at
-    #[arg(value_name = "IMAGE")]
+    /// The same, without the option
+    #[arg(value_name = "IMAGE", hide = true, conflicts_with = "input")]
     positional: Option<PathBuf>,
 
     /// Where the image starts in the file: 'auto' or bytes

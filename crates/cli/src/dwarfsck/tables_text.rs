@@ -18,7 +18,7 @@ struct Row {
 pub(super) fn analysis(image: &Image) -> String {
     let (tables, data) = image.tables();
     let mut rows = rows(tables, data);
-    rows.retain(|row| row.items > 0);
+    rows.retain(|row| row.items > 0 && row.bits > 0);
     // The largest first; ties keep the order of the format.
     rows.sort_by_key(|row| std::cmp::Reverse(row.bits));
     let total = data.len() as u64;

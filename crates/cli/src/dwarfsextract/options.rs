@@ -76,8 +76,13 @@ pub(crate) struct Basic {
     #[arg(long)]
     pub(crate) stdout_progress: bool,
 
-    /// How progress is shown on standard error [default: unicode or ascii on a terminal, else none]
-    #[arg(long, value_name = "MODE", conflicts_with = "stdout_progress")]
+    /// none, simple, ascii or unicode [default: a bar on a terminal]
+    #[arg(
+        long,
+        value_name = "MODE",
+        hide_possible_values = true,
+        conflicts_with = "stdout_progress"
+    )]
     pub(crate) progress: Option<progress::Mode>,
 }
 

@@ -283,8 +283,8 @@ pub(crate) struct Metadata {
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Output")]
 pub(crate) struct Output {
-    /// How progress is shown [default: unicode or ascii on a terminal, else none]
-    #[arg(long, value_name = "MODE")]
+    /// none, simple, ascii or unicode [default: a bar on a terminal]
+    #[arg(long, value_name = "MODE", hide_possible_values = true)]
     pub(crate) progress: Option<progress::Mode>,
 
     /// Show no progress

@@ -1,0 +1,159 @@
+//! The FUSE driver as a program. What a mount shows is tested with the driver's library.
+
+use std::fs;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use durin_testkit::mount::{self, Mount};
+use durin_testkit::require;
+
+use crate::support::{Place, dwarfs, fails_with};
+
+fn driver() -> &'static std::path::Path {
+    std::path::Path::new(env!("CARGO_BIN_EXE_dwarfs"))
+}
+
+#[test]
+fn returns_when_the_mount_is_usable() {
+    require!(mount::available());
+    let place = Place::new();
+    let mounted = Mount::new(driver(), &place.image(), &[]);
+    assert_eq!(fs::read(mounted.path().join("hello")).unwrap(), b"hello\n");
+    assert_eq!(mounted.unmount(), None);
+}
+
+#[test]
+fn options_are_wired() {
+    require!(mount::available());
+    use std::os::unix::fs::MetadataExt;
+    let place = Place::new();
+    let options = [
+        "uid=70000,gid=5",
+        "readonly",
+        "cachesize=16m,workers=1,mlock=try",
+    ];
+    let mounted = Mount::new(driver(), &place.image(), &options);
+    let found = fs::metadata(mounted.path().join("hello")).unwrap();
+    assert_eq!(
+        (found.uid(), found.gid(), found.mode() & 0o777),
+        (70_000, 5, 0o440)
+    );
+}
+
+#[test]
+fn foreground_ends_with_the_mount() {
+    require!(mount::available());
+    let place = Place::new();
+    let mounted = Mount::foreground(driver(), &place.image(), &[]);
+    assert!(mounted.path().join("sub").is_dir());
+    assert_eq!(mounted.unmount(), Some(0));
+}
+
+#[test]
+fn signals_unmount() {
+    require!(mount::available());
+    let place = Place::new();
+    let image = place.image();
+    for signal in ["INT", "TERM", "HUP"] {
+        let point = place.path("mnt");
+        fs::create_dir_all(&point).unwrap();
+        let mut driver = Command::new(driver())
+            .arg(&image)
+            .arg(&point)
+            .arg("-f")
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        wait_until(|| mount::is_mount_point(&point));
+        let kill = Command::new("kill")
+            .args(["-s", signal, &driver.id().to_string()])
+            .status();
+        assert!(kill.unwrap().success());
+        assert_eq!(driver.wait().unwrap().code(), Some(8), "{signal}");
+        assert!(!mount::is_mount_point(&point), "{signal}");
+    }
+}
+
+#[test]
+fn automatic_mount_point_comes_and_goes() {
+    require!(mount::available());
+    let place = Place::new();
+    let image = place.image();
+    dwarfs().arg("--auto-mountpoint").arg(&image).succeed();
+    let point = place.path("image");
+    assert!(point.join("hello").is_file());
+    mount::unmount(&point).unwrap();
+    wait_until(|| !point.exists());
+}
+
+#[test]
+fn an_image_behind_a_header_is_found() {
+    require!(mount::available());
+    let place = Place::new();
+    let image = fs::read(place.image()).unwrap();
+    let behind = place.path("behind");
+    fs::write(&behind, [b"header".as_slice(), &image].concat()).unwrap();
+    for options in [[].as_slice(), &["offset=auto"], &["offset=6"]] {
+        let mounted = Mount::new(driver(), &behind, options);
+        assert!(mounted.path().join("hello").is_file());
+    }
+    fails_with(
+        dwarfs()
+            .arg(&behind)
+            .arg(place.tree())
+            .args(["-o", "offset=0"]),
+        "behind",
+    );
+}
+
+#[test]
+fn options_may_come_first_as_mount_writes_them() {
+    require!(mount::available());
+    let place = Place::new();
+    let image = place.image();
+    let point = place.path("mnt");
+    fs::create_dir(&point).unwrap();
+    let run = dwarfs().args(["-n", "-o", "rw,noauto,user,x-systemd.automount,allow_other"]);
+    run.arg(&image).arg(&point).succeed();
+    assert!(point.join("hello").is_file());
+    mount::unmount(&point).unwrap();
+}
+
+#[test]
+fn failures_have_their_codes() {
+    let place = Place::new();
+    let image = place.image();
+    let tree = place.tree();
+    for foreground in [[].as_slice(), &["-f"]] {
+        let run = || dwarfs().args(foreground);
+        fails_with(run().arg(tree.join("hello")).arg(&tree), "hello");
+        fails_with(run().arg(place.path("nowhere")).arg(&tree), "cannot open");
+        let outcome = run().arg(&image).arg(place.path("nowhere")).expect_code(2);
+        assert!(outcome.stderr.contains("is not a directory"), "{outcome}");
+        fails_with(
+            run().arg(&image).arg(&tree).args(["-o", "frobnicate"]),
+            "'frobnicate'",
+        );
+        fails_with(
+            run().arg(&image).arg(&tree).args(["-o", "cachesize=x"]),
+            "cachesize=x",
+        );
+        fails_with(
+            run()
+                .arg(&image)
+                .arg(&tree)
+                .args(["-o", "case_insensitive"]),
+            "not supported",
+        );
+    }
+    assert_eq!(place.names(), ["image.dwarfs"]);
+}
+
+#[track_caller]
+fn wait_until(condition: impl Fn() -> bool) {
+    let start = Instant::now();
+    while !condition() {
+        assert!(start.elapsed() < Duration::from_secs(30), "waited too long");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}

@@ -1,0 +1,159 @@
+//! The help of every program, word for word, and the manual pages.
+
+use std::fs;
+
+use expect_test::expect_file;
+
+use crate::support::{durin, dwarfs, dwarfsck, dwarfsextract, mkdwarfs, program, stdout};
+use durin_testkit::run::Run;
+
+#[track_caller]
+fn check(run: Run, expect: &expect_test::ExpectFile) {
+    expect.assert_eq(&stdout(&run.succeed()));
+}
+
+#[test]
+fn help_of_each_program() {
+    check(mkdwarfs().arg("--help"), &expect_file!["help/mkdwarfs.txt"]);
+    check(dwarfs().arg("--help"), &expect_file!["help/dwarfs.txt"]);
+    check(dwarfsck().arg("--help"), &expect_file!["help/dwarfsck.txt"]);
+    check(
+        dwarfsextract().arg("--help"),
+        &expect_file!["help/dwarfsextract.txt"],
+    );
+    check(durin().arg("--help"), &expect_file!["help/durin.txt"]);
+}
+
+#[test]
+fn short_and_long_forms_of_help_agree() {
+    for program in [mkdwarfs, dwarfs, dwarfsck, dwarfsextract, durin] {
+        let long = program().arg("--help").succeed();
+        assert_eq!(long.stdout, program().arg("-h").succeed().stdout);
+        assert_eq!(long.stderr, "");
+    }
+}
+
+#[test]
+fn help_fits_two_screens() {
+    for program in [mkdwarfs, dwarfs, dwarfsck, dwarfsextract] {
+        let help = stdout(&program().arg("--help").succeed());
+        assert!(help.lines().count() <= 80, "{help}");
+        assert!(help.lines().all(|line| line.chars().count() <= 100));
+    }
+}
+
+#[test]
+fn long_help_has_everything() {
+    let help = stdout(&mkdwarfs().arg("--long-help").succeed());
+    for part in [
+        "--num-scanner-workers",
+        "--pack-metadata",
+        "Compression levels:",
+        "9      2^26",
+        "ricepp",
+        "Libraries: ",
+    ] {
+        assert!(help.contains(part), "{part}");
+    }
+    assert_eq!(help, stdout(&mkdwarfs().arg("-H").succeed()));
+}
+
+#[test]
+fn versions() {
+    let release = format!("(durin {}, DwarFS format 2.5)\n", env!("CARGO_PKG_VERSION"));
+    for (program, name) in [
+        (mkdwarfs as fn() -> Run, "mkdwarfs"),
+        (dwarfs, "dwarfs"),
+        (dwarfsck, "dwarfsck"),
+        (dwarfsextract, "dwarfsextract"),
+        (durin, "durin"),
+    ] {
+        for flag in ["--version", "-V"] {
+            let version = stdout(&program().arg(flag).succeed());
+            assert_eq!(version, format!("{name} {release}"));
+        }
+    }
+}
+
+#[test]
+fn manual_is_shown() {
+    for program in [mkdwarfs, dwarfs, dwarfsck, dwarfsextract] {
+        let manual = stdout(&program().arg("--man").succeed());
+        assert!(manual.starts_with("NAME\n"), "{manual}");
+        assert!(!manual.contains('\\'), "{manual}");
+        assert!(
+            manual.lines().all(|line| line.chars().count() <= 100),
+            "{manual}"
+        );
+    }
+    let manual = stdout(&mkdwarfs().arg("--man").succeed());
+    assert!(
+        manual.contains("Threads that read and hash files"),
+        "{manual}"
+    );
+}
+
+#[test]
+fn manual_pages_are_written() {
+    let dir = tempfile::tempdir().unwrap();
+    let target = dir.path().join("man1");
+    durin().arg("man").arg(&target).succeed();
+    let mut names: Vec<_> = fs::read_dir(&target)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    assert_eq!(
+        names,
+        [
+            "durin.1",
+            "dwarfs.1",
+            "dwarfsck.1",
+            "dwarfsextract.1",
+            "mkdwarfs.1"
+        ]
+    );
+    let page = fs::read_to_string(target.join("mkdwarfs.1")).unwrap();
+    assert!(
+        page.contains(".TH mkdwarfs 1") && page.contains("file\\-hash"),
+        "{page}"
+    );
+}
+
+#[test]
+fn usage_errors_exit_with_1() {
+    for (run, part) in [
+        (mkdwarfs(), "--input"),
+        (mkdwarfs().args(["-i", "x", "-o", "y", "z"]), "'z'"),
+        (
+            mkdwarfs().args(["-i", "x", "-o", "y", "--frobnicate"]),
+            "--frobnicate",
+        ),
+        (mkdwarfs().args(["-i", "x", "-o", "y", "-l", "10"]), "10"),
+        (dwarfs(), "<IMAGE>"),
+        (dwarfs().arg("image"), "MOUNTPOINT"),
+        (dwarfsck(), "IMAGE"),
+        (dwarfsck().args(["image", "--checksum=crc"]), "sha256"),
+        (
+            dwarfsck().args(["image", "--check-integrity", "--no-check"]),
+            "--no-check",
+        ),
+        (dwarfsextract(), "--input"),
+        (durin().arg("frobnicate"), "frobnicate"),
+    ] {
+        let outcome = run.expect_code(1);
+        assert!(outcome.stderr.starts_with("error: "), "{}", outcome.stderr);
+        assert!(outcome.stderr.contains(part), "{part}: {}", outcome.stderr);
+        assert!(outcome.stdout.is_empty());
+    }
+}
+
+#[test]
+fn a_closed_pipe_ends_quietly() {
+    let script = format!(
+        "{} --long-help | head -n 1 >/dev/null; exit ${{PIPESTATUS[0]}}",
+        env!("CARGO_BIN_EXE_mkdwarfs")
+    );
+    let outcome = program("/bin/bash").args(["-c", &script]).succeed();
+    assert_eq!(outcome.stderr, "");
+}

@@ -1,0 +1,13 @@
+//! The programs from the outside: options are wired, outputs, messages and exit codes are right.
+//!
+//! That images hold what they should is tested elsewhere; here a small tree is enough.
+
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+mod durin;
+mod dwarfs;
+mod dwarfsck;
+mod dwarfsextract;
+mod help;
+mod mkdwarfs;
+mod support;

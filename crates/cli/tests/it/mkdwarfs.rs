@@ -1,0 +1,384 @@
+//! mkdwarfs.
+
+use std::fs;
+use std::io::Write as _;
+use std::process::{Command, Stdio};
+
+use durin_testkit::json;
+
+use crate::support::{Place, dwarfsck, fails_with, mkdwarfs, program, stdout};
+
+/// What dwarfsck lists of an image.
+fn listing(place: &Place, image: &str) -> Vec<String> {
+    let outcome = dwarfsck().arg(place.path(image)).arg("--list").succeed();
+    let mut paths: Vec<_> = stdout(&outcome).lines().map(str::to_owned).collect();
+    paths.sort();
+    paths
+}
+
+#[test]
+fn packs_a_tree() {
+    let place = Place::new();
+    let outcome = place.build("image").succeed();
+    assert!(outcome.stdout.is_empty());
+    assert!(
+        outcome.stderr.contains("created without errors"),
+        "{}",
+        outcome.stderr
+    );
+    assert_eq!(place.names(), ["image"]);
+    assert_eq!(
+        listing(&place, "image"),
+        [
+            "hello",
+            "sub",
+            "sub/copy",
+            "sub/empty",
+            "sub/hard",
+            "sub/odd\\nname",
+            "sub/soft"
+        ]
+    );
+}
+
+#[test]
+fn same_bytes_whatever_cannot_change_them() {
+    let place = Place::new();
+    place.build("one").args(["-N", "1"]).succeed();
+    place
+        .build("two")
+        .args([
+            "--num-workers=3",
+            "--log-level=error",
+            "--progress=simple",
+            "-L",
+            "64m",
+        ])
+        .succeed();
+    let read = |name| fs::read(place.path(name)).unwrap();
+    assert!(read("one") == read("two"));
+}
+
+#[test]
+fn time_of_creation() {
+    let place = Place::new();
+    let created = |image: &str| {
+        let info = dwarfsck().arg(place.path(image)).arg("--json").succeed();
+        json::parse(&stdout(&info)).unwrap()["created_on"].as_u64()
+    };
+    place.build("epoch").succeed();
+    assert_eq!(created("epoch"), Some(1_577_836_800));
+    place.build("none").arg("--no-create-timestamp").succeed();
+    assert_eq!(created("none"), None);
+    let run = place.build("bad").env("SOURCE_DATE_EPOCH", "yesterday");
+    fails_with(run, "SOURCE_DATE_EPOCH is 'yesterday'");
+    assert_eq!(place.names(), ["epoch", "none"]);
+}
+
+#[test]
+fn history_can_be_left_out_in_parts() {
+    let place = Place::new();
+    let history = |flags: &[&str]| {
+        place.build("image").arg("-f").args(flags).succeed();
+        let info = dwarfsck().arg(place.path("image")).arg("--json").succeed();
+        json::parse(&stdout(&info)).unwrap()["history"].clone()
+    };
+    let full = history(&[]);
+    assert_eq!(full[0]["timestamp"]["epoch"], 1_577_836_800);
+    let arguments = full[0]["arguments"].to_string();
+    assert!(
+        arguments.contains("--compress-level=1") && !arguments.contains("output"),
+        "{arguments}"
+    );
+    assert!(history(&["--no-history-timestamps"])[0]["timestamp"].is_null());
+    assert!(history(&["--no-history-command-line"])[0]["arguments"].is_null());
+    assert_eq!(history(&["--no-history"]).as_array().map(Vec::len), Some(0));
+}
+
+#[test]
+fn existing_images_stay_unless_forced() {
+    let place = Place::new();
+    fs::write(place.path("image"), "precious").unwrap();
+    fails_with(place.build("image"), "exists");
+    assert_eq!(fs::read(place.path("image")).unwrap(), b"precious");
+    place.build("image").arg("--force").succeed();
+    assert!(
+        fs::read(place.path("image"))
+            .unwrap()
+            .starts_with(b"DWARFS")
+    );
+    assert_eq!(place.names(), ["image"]);
+}
+
+#[test]
+fn image_on_standard_output() {
+    let place = Place::new();
+    place.build("file").succeed();
+    let piped = place.build("-").succeed();
+    assert!(piped.stdout == fs::read(place.path("file")).unwrap());
+    assert_eq!(place.names(), ["file"]);
+}
+
+#[test]
+fn summary_as_json() {
+    let place = Place::new();
+    let summary = |text: &str| json::parse(text).unwrap();
+    let on_stdout = summary(&stdout(&place.build("image").arg("--json").succeed()));
+    assert_eq!(on_stdout["errors"], 0);
+    assert_eq!(on_stdout["entries"]["files"], 3);
+    assert_eq!(on_stdout["entries"]["hardlinks"], 1);
+    assert_eq!(on_stdout["duplicate_files"], 1);
+    let len = fs::metadata(place.path("image")).unwrap().len();
+    assert_eq!(on_stdout["image_bytes"].as_u64(), Some(len));
+
+    place.build("other").arg("--json=summary").succeed();
+    let in_file = summary(&fs::read_to_string(place.path("summary")).unwrap());
+    assert_eq!(in_file["image_bytes"].as_u64(), Some(len));
+
+    let piped = place
+        .build("-")
+        .args(["--json", "--log-level=error"])
+        .succeed();
+    assert!(piped.stdout.starts_with(b"DWARFS"));
+    assert_eq!(summary(&piped.stderr)["errors"], 0);
+}
+
+#[test]
+fn filters() {
+    let place = Place::new();
+    let filtered = |rules: &[&str]| {
+        place.build("image").arg("-f").args(rules).succeed();
+        listing(&place, "image")
+    };
+    assert_eq!(filtered(&["-F", "- sub/"]), ["hello"]);
+    assert_eq!(
+        filtered(&["-F", "+ copy", "--filter=- /**", "--remove-empty-dirs"]),
+        ["sub", "sub/copy"]
+    );
+    fails_with(place.build("bad").args(["-F", "* x"]), "* x");
+}
+
+#[test]
+fn debug_filter_prints_and_builds_nothing() {
+    let place = Place::new();
+    let printed = |mode: &str| {
+        let run = mkdwarfs()
+            .arg("-i")
+            .arg(place.tree())
+            .args(["-F", "- copy", mode]);
+        stdout(&run.succeed())
+    };
+    assert_eq!(printed("--debug-filter=excluded"), "/sub/copy\n");
+    let all = printed("--debug-filter");
+    assert!(
+        all.contains("- /sub/copy\n") && all.contains("+ /sub/\n"),
+        "{all}"
+    );
+    assert_eq!(place.names(), [""; 0]);
+}
+
+#[test]
+fn input_lists() {
+    let place = Place::new();
+    fs::write(place.path("list"), "hello\nsub/soft\n").unwrap();
+    let run = mkdwarfs()
+        .current_dir(&place.tree())
+        .arg("--input-list")
+        .arg(place.path("list"))
+        .args(["-i", ".", "-l0", "-o"])
+        .arg(place.path("image"));
+    run.succeed();
+    assert_eq!(listing(&place, "image"), ["hello", "sub", "sub/soft"]);
+}
+
+#[test]
+fn input_list_from_standard_input() {
+    let place = Place::new();
+    let mut child = Command::new(env!("CARGO_BIN_EXE_mkdwarfs"))
+        .args(["--input-list=-", "-i"])
+        .arg(place.tree())
+        .arg("-o")
+        .arg(place.path("image"))
+        .stdin(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(b"hello\n").unwrap();
+    assert!(child.wait().unwrap().success());
+    assert_eq!(listing(&place, "image"), ["hello"]);
+}
+
+#[test]
+fn owners_times_and_modes() {
+    let place = Place::new();
+    mkdwarfs()
+        .args([
+            "-l1",
+            "--chmod=ug=rwX,o=",
+            "--set-owner=70000",
+            "--set-group=5",
+            "--set-time=2020-01-01T00:00",
+        ])
+        .arg("-i")
+        .arg(place.tree())
+        .arg("-o")
+        .arg(place.path("image"))
+        .succeed();
+    let outcome = dwarfsck()
+        .arg(place.path("image"))
+        .args(["--list", "--verbose"])
+        .succeed();
+    let list = stdout(&outcome);
+    let line = list.lines().find(|line| line.ends_with(" hello")).unwrap();
+    assert_eq!(line, "-rw-rw---- 70000/5 6 2020-01-01 00:00:00 hello");
+}
+
+#[test]
+fn header_goes_in_front() {
+    let place = Place::new();
+    fs::write(place.path("header"), "#!/bin/sh\n").unwrap();
+    place
+        .build("image")
+        .arg("--header")
+        .arg(place.path("header"))
+        .succeed();
+    let header = dwarfsck()
+        .arg(place.path("image"))
+        .arg("--print-header")
+        .succeed();
+    assert_eq!(header.stdout, b"#!/bin/sh\n");
+}
+
+#[test]
+fn compression_and_blocks() {
+    let place = Place::new();
+    for spec in [
+        "null",
+        "lz4",
+        "lz4hc:level=3",
+        "zstd:level=3",
+        "lzma:level=1",
+        "brotli:quality=2",
+    ] {
+        place
+            .build("image")
+            .args(["-f", "-C", spec, "-S", "12"])
+            .succeed();
+        dwarfsck()
+            .arg(place.path("image"))
+            .args(["-q", "--check-integrity"])
+            .succeed();
+    }
+    fails_with(place.build("bad").args(["-C", "zstd:level=99"]), "level");
+    fails_with(place.build("bad").args(["-C", "gzip"]), "gzip");
+    fails_with(place.build("bad").args(["-C", "flac"]), "flac");
+    fails_with(place.build("bad").args(["-S", "31"]), "31");
+    assert_eq!(place.names(), ["image"]);
+}
+
+#[test]
+fn what_is_not_there_yet_says_so() {
+    let place = Place::new();
+    for arguments in [
+        ["--categorize"].as_slice(),
+        &["--categorize=pcmaudio"],
+        &["--recompress"],
+        &["--recompress=metadata"],
+        &["--rebuild-metadata"],
+        &["--change-block-size"],
+        &["--hollow"],
+        &["--order=similarity"],
+        &["--order=nilsimsa:max-children=1k"],
+        &["-C", "incompressible::null"],
+    ] {
+        fails_with(
+            place.build("image").args(arguments),
+            "not supported by this release yet",
+        );
+    }
+    assert_eq!(place.names(), [""; 0]);
+}
+
+#[test]
+fn tuning_of_what_is_not_there_yet_only_warns() {
+    let place = Place::new();
+    let options = ["-B", "2", "-W12", "-w", "3", "--bloom-filter-size=4"];
+    let outcome = place.build("image").args(options).succeed();
+    for name in [
+        "max-lookback-blocks",
+        "window-size",
+        "window-step",
+        "bloom-filter-size",
+    ] {
+        assert!(
+            outcome.stderr.contains(&format!("--{name} has no effect")),
+            "{}",
+            outcome.stderr
+        );
+    }
+}
+
+#[test]
+fn unusable_inputs() {
+    let place = Place::new();
+    let with_input = |input: &str| {
+        let run = mkdwarfs().current_dir(&place.path(""));
+        run.args(["-i", input, "-o", "image"])
+    };
+    fails_with(with_input("nowhere"), "cannot use input 'nowhere'");
+    fails_with(with_input("tree/hello"), "is not a directory");
+    fails_with(place.build("no/such/dir/image"), "no/such/dir/image");
+    assert_eq!(place.names(), [""; 0]);
+}
+
+#[test]
+fn what_cannot_be_packed_is_counted() {
+    let place = Place::new();
+    fs::write(place.path("list"), "hello\nmissing\n").unwrap();
+    let outcome = mkdwarfs()
+        .arg("-i")
+        .arg(place.tree())
+        .arg("--input-list")
+        .arg(place.path("list"))
+        .arg("-o")
+        .arg(place.path("image"))
+        .expect_code(2);
+    assert!(outcome.stderr.contains("missing"), "{outcome}");
+    assert!(outcome.stderr.contains("created with 1 error"), "{outcome}");
+    assert_eq!(listing(&place, "image"), ["hello"]);
+}
+
+#[test]
+fn log_level_and_progress() {
+    let place = Place::new();
+    let outcome = place.build("image").args(["--log-level=warn"]).succeed();
+    assert_eq!(outcome.stderr, "");
+    let outcome = place
+        .build("image")
+        .args(["-f", "--log-level=error", "--no-progress"])
+        .succeed();
+    assert_eq!(outcome.stderr, "");
+}
+
+#[test]
+fn an_interrupted_build_leaves_nothing() {
+    let place = Place::new();
+    let big = fs::File::create(place.tree().join("big")).unwrap();
+    // Incompressible enough to keep the slowest level busy until the signal comes.
+    let mut noise = durin_testkit::random::Random::new(7);
+    for _ in 0..64 {
+        (&big).write_all(&noise.bytes(1 << 20)).unwrap();
+    }
+    let script = format!(
+        "{} -i tree -o image -l9 --log-level=error & child=$!; \
+         for i in $(seq 200); do ls -A | grep -q partial && break; sleep 0.05; done; \
+         kill -TERM $child; wait $child",
+        env!("CARGO_BIN_EXE_mkdwarfs")
+    );
+    let outcome = program("/bin/bash")
+        .current_dir(&place.path(""))
+        .args(["-c", &script])
+        .output();
+    assert_eq!(outcome.code, Some(128 + 15), "{outcome}");
+    assert_eq!(place.names(), [""; 0]);
+}
