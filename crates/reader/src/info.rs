@@ -180,8 +180,8 @@ impl Info {
         }
         for (info, section) in self.sections.iter_mut().zip(image.sections()) {
             let verified = image.header_of(section).and_then(|(_, header)| {
-                let verifier = SectionVerifier::xxh3(&header);
-                payload::verify_streaming(image.source(), section, verifier, &|_| ())
+                let verifiers = vec![SectionVerifier::xxh3(&header)];
+                payload::verify_streaming(image.source(), section, verifiers, &|_| ())
             });
             info.checksum_ok = Some(verified.is_ok());
         }

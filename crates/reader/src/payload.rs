@@ -60,11 +60,11 @@ pub(crate) fn verify(
         .map_err(|error| error.at(section.location()))
 }
 
-/// Feeds the whole payload to `verifier`, a piece at a time, and tells `progress` how many bytes each piece had.
+/// Feeds the whole payload to all `verifiers`, a piece at a time, and tells `progress` how many bytes each piece had.
 pub(crate) fn verify_streaming(
     source: &dyn Source,
     section: &Section,
-    mut verifier: SectionVerifier,
+    mut verifiers: Vec<SectionVerifier>,
     progress: &dyn Fn(u64),
 ) -> Result<()> {
     let place = |error: Error| error.at(section.location());
@@ -76,11 +76,16 @@ pub(crate) fn verify_streaming(
         let len = usize::try_from(left).map_or(piece.len(), |left| left.min(piece.len()));
         let piece = piece.get_mut(..len).unwrap_or_default();
         read_exact(source, section.payload_offset + done, piece).map_err(place)?;
-        verifier.update(piece);
+        for verifier in &mut verifiers {
+            verifier.update(piece);
+        }
         done += len as u64;
         progress(len as u64);
     }
-    verifier.finish().map_err(place)
+    verifiers
+        .into_iter()
+        .try_for_each(SectionVerifier::finish)
+        .map_err(place)
 }
 
 /// A payload where it is in the mapping of the source, or read into memory when there is none.

@@ -18,7 +18,8 @@ use crate::{FileSource, Source};
 #[derive(Debug)]
 pub struct MappedFile {
     file: FileSource,
-    /// `None` for an empty file, which cannot be mapped.
+    /// `None` for what cannot be mapped: an empty file, one that is larger than the address space, or one of a file
+    /// system that knows no mappings.
     map: Option<Mmap>,
 }
 
@@ -26,24 +27,19 @@ impl MappedFile {
     /// Opens and maps the file or block device at `path`.
     ///
     /// # Errors
-    /// When it cannot be opened or mapped, is a directory, or has no length.
+    /// When it cannot be opened, is a directory, or has no length. A file that cannot be mapped is no error: it has no
+    /// [`Source::mapping`] then.
     pub fn open(path: impl AsRef<Path>) -> io::Result<Self> {
         let file = FileSource::open(path)?;
-        let len = usize::try_from(file.len())
-            .map_err(|_| io::Error::new(io::ErrorKind::FileTooLarge, "does not fit into memory"))?;
-        let map = if len == 0 {
-            None
-        } else {
+        let len = usize::try_from(file.len()).ok().filter(|len| *len > 0);
+        let map = len.and_then(|len| {
             // SAFETY: the mapping is private and read-only, and lives as long as `self`. What remains is that somebody
             // else writes to or truncates the file meanwhile: its readers take every byte as untrusted and check each
             // value when they use it, so changed bytes give an error or other data, and truncation gives SIGBUS, which
             // ends the program and is no memory unsafety.
-            Some(unsafe {
-                MmapOptions::new()
-                    .len(len)
-                    .map_copy_read_only(file.file())?
-            })
-        };
+            let map = unsafe { MmapOptions::new().len(len).map_copy_read_only(file.file()) };
+            map.ok()
+        });
         Ok(Self { file, map })
     }
 }

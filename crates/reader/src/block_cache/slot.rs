@@ -166,8 +166,8 @@ impl Slots {
             )));
         }
         if let Some(header) = self.header_to_verify(source, section)? {
-            let verifier = SectionVerifier::xxh3(&header);
-            payload::verify_streaming(source, section, verifier, &|_| ())?;
+            let verifiers = vec![SectionVerifier::xxh3(&header)];
+            payload::verify_streaming(source, section, verifiers, &|_| ())?;
         }
         Ok(Known::Stored)
     }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::atomic::AtomicUsize;
+use std::thread::Builder;
 
 use durin_format::section::{CompressionType, SectionType, SectionVerifier};
 use durin_format::{Error, Result};
@@ -13,7 +14,7 @@ use crate::sections::Section;
 use crate::sync::{AtomicU64, Mutex, Ordering, lock};
 
 /// What one thread found out about one section: its place in the list, and an error.
-type Found = (usize, Vec<Error>, Option<String>);
+type Found = (usize, Option<Error>, Option<String>);
 
 /// Checks all sections.
 pub(super) fn check(
@@ -34,8 +35,8 @@ pub(super) fn check(
     let progress = |len| progress(done.fetch_add(len, Ordering::Relaxed) + len, total);
     let mut found = check_all(image, options, &progress);
     found.sort_by_key(|(number, ..)| *number);
-    for (_, errors, warning) in found {
-        report.errors.extend(errors);
+    for (_, error, warning) in found {
+        report.errors.extend(error);
         report.warnings.extend(warning);
     }
     report.errors.extend(duplicates(image));
@@ -52,17 +53,21 @@ fn check_all(image: &Image, options: &CheckOptions, progress: &(dyn Fn(u64) + Sy
             let Some(section) = image.sections().get(number) else {
                 break;
             };
-            let errors = check_one(image, section, options.level, progress);
+            let error = check_one(image, section, options.level, progress).err();
             let warning = oddity(image, section);
-            if !errors.is_empty() || warning.is_some() {
-                lock(&found).push((number, errors, warning));
+            if error.is_some() || warning.is_some() {
+                lock(&found).push((number, error, warning));
             }
         }
     };
     std::thread::scope(|scope| {
         // This thread is one of them.
         for _ in 1..options.workers.min(image.sections().len()) {
-            scope.spawn(work);
+            // Without another thread this one does it all.
+            Builder::new()
+                .name("check".to_owned())
+                .spawn_scoped(scope, work)
+                .ok();
         }
         work();
     });
@@ -76,21 +81,17 @@ fn check_one(
     section: &Section,
     level: CheckLevel,
     progress: &(dyn Fn(u64) + Sync),
-) -> Vec<Error> {
+) -> Result<()> {
     if image.version().has_v1_sections() {
         progress(section.payload_len);
-        return Vec::new();
+        return Ok(());
     }
-    let verify = |make: fn(&[u8; 64]) -> SectionVerifier, progress: &dyn Fn(u64)| -> Result<()> {
-        let (_, header) = image.header_of(section)?;
-        payload::verify_streaming(image.source(), section, make(&header), progress)
-    };
-    let mut errors = Vec::new();
-    errors.extend(verify(SectionVerifier::xxh3, progress).err());
-    if level == CheckLevel::Full && errors.is_empty() {
-        errors.extend(verify(SectionVerifier::sha2, &|_| ()).err());
+    let (_, header) = image.header_of(section)?;
+    let mut verifiers = vec![SectionVerifier::xxh3(&header)];
+    if level == CheckLevel::Full {
+        verifiers.push(SectionVerifier::sha2(&header));
     }
-    errors
+    payload::verify_streaming(image.source(), section, verifiers, progress)
 }
 
 /// What is unusual about the header of a section.
