@@ -120,3 +120,32 @@ fn open_max() -> usize {
         .unwrap_or(OPEN_MAX)
         .clamp(OPEN_MIN, OPEN_MAX)
 }
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_least_recently_used_is_closed() {
+        let fd = || Arc::new(OwnedFd::from(std::fs::File::open("/").unwrap()));
+        let mut recent = Recent {
+            open: HashMap::new(),
+            by_use: BTreeMap::new(),
+            clock: 0,
+            open_max: 3,
+        };
+        for dir in 1..=3 {
+            recent.keep(dir, &fd());
+        }
+        assert!(recent.find(1).is_some());
+        recent.keep(4, &fd());
+        assert!(recent.find(2).is_none());
+        for dir in [1, 3, 4] {
+            assert!(recent.find(dir).is_some(), "{dir}");
+        }
+        // Opened by two threads at once: the second one counts.
+        recent.keep(4, &fd());
+        assert_eq!((recent.open.len(), recent.by_use.len()), (3, 3));
+    }
+}

@@ -12,6 +12,9 @@ use crate::options::ExtractOptions;
 /// Deeper trees are refused: opening a directory takes a step a level.
 const DEPTH_MAX: u32 = 65_536;
 
+/// More faults than this are not told one by one: a hostile image could fill memory with them.
+const REFUSED_MAX: usize = 10_000;
+
 /// The place of the target itself among [`Plan::dirs`].
 pub(crate) const TOP: u32 = 0;
 
@@ -21,7 +24,7 @@ pub(crate) struct Plan {
     pub(crate) dirs: Vec<Dir>,
     /// Everything else, by directory.
     pub(crate) entries: Vec<Entry>,
-    /// What was refused, with the reasons.
+    /// What is left out, with the reasons.
     pub(crate) refused: Vec<Error>,
     names: Vec<u8>,
 }
@@ -58,7 +61,7 @@ impl Plan {
     /// Walks the image.
     ///
     /// # Errors
-    /// Those of the image, except that entries which must not be made are listed in [`Self::refused`].
+    /// `Limit` if more is wrong than could be reported; other faults are listed in [`Self::refused`].
     pub(crate) fn make(image: &Image, options: &ExtractOptions) -> Result<Self> {
         let mut plan = Self {
             dirs: Vec::new(),
@@ -79,7 +82,14 @@ impl Plan {
         while let Some(dir) = plan.dirs.get(next) {
             let inode = dir.entry.inode;
             let place = u32::try_from(next).map_err(|_| Error::limit("2^32 directories"))?;
-            plan.list(image, options, place, inode, &mut seen)?;
+            if let Err(error) = plan.list(image, options, place, inode, &mut seen) {
+                let path = plan.shown_dir(place);
+                plan.refused.push(error.context(path));
+            }
+            if plan.refused.len() > REFUSED_MAX {
+                let text = format!("more than {REFUSED_MAX} entries that cannot be extracted");
+                return Err(Error::limit(text));
+            }
             next += 1;
         }
         Ok(plan)
@@ -97,12 +107,25 @@ impl Plan {
         // Only patterns need whole paths.
         let prefix = options.pattern.as_ref().map(|_| self.dir_path(place));
         for index in 0..image.dir_len(inode)? {
-            let entry = image.dir_entry(inode, index, &mut name)?;
+            // Also ends a directory of nothing but faults; the caller ends the walk.
+            if self.refused.len() > REFUSED_MAX {
+                break;
+            }
+            let found = image
+                .dir_entry(inode, index, &mut name)
+                .and_then(|entry| Ok((entry, image.kind(entry)?)));
+            let (entry, kind) = match found {
+                Ok(found) => found,
+                Err(error) => {
+                    let path = self.shown_dir(place);
+                    self.refused.push(error.context(path));
+                    continue;
+                }
+            };
             if let Err(reason) = check_name(&name) {
                 self.refuse(place, &name, reason);
                 continue;
             }
-            let kind = image.kind(entry)?;
             let is_matched = match (&options.pattern, &prefix) {
                 (Some(pattern), Some(prefix)) => pattern.is_match(&joined(prefix, &name)),
                 _ => true,
@@ -197,8 +220,11 @@ impl Plan {
         parts.join(&b'/')
     }
 
-    /// The path of a directory as it is shown in messages.
+    /// The path of a directory as it is shown in messages; `/` is the root of the image.
     pub(crate) fn shown_dir(&self, dir: u32) -> String {
+        if dir == TOP {
+            return "/".to_owned();
+        }
         shown(&self.dir_path(dir))
     }
 

@@ -4,10 +4,13 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
+use durin_extract::ExtractOptions;
+use durin_format::ErrorKind;
 use durin_testkit::require;
 use durin_testkit::tree::{Digest, Kind, TreeOptions, snapshot};
 use durin_testkit::vectors::Vectors;
 
+use crate::synthetic::{Child, Tree};
 use crate::{extract_image, lenient, open};
 
 /// A guarded place: the target lies in a directory whose other contents must stay as they are.
@@ -94,11 +97,7 @@ fn a_symlink_in_the_place_of_a_directory_is_not_followed() {
     let target = tempfile::tempdir().unwrap();
     symlink(outside.path(), target.path().join("foo")).unwrap();
 
-    let strict = extract_image(
-        &image,
-        target.path(),
-        &durin_extract::ExtractOptions::default(),
-    );
+    let strict = extract_image(&image, target.path(), &ExtractOptions::default());
     let error = strict.result.unwrap_err();
     assert!(
         error.to_string().contains("foo: refused to follow"),
@@ -128,4 +127,74 @@ fn a_symlink_in_the_place_of_a_file_is_replaced() {
     let file = target.path().join("bench.sh");
     assert!(!file.is_symlink());
     assert_eq!(fs::read(&file).unwrap().len(), 1517);
+}
+
+#[test]
+fn a_symlink_of_the_image_is_not_followed_either() {
+    let outside = tempfile::tempdir().unwrap();
+    let guarded = tempfile::tempdir().unwrap();
+    let target = guarded.path().join("target");
+    fs::create_dir(&target).unwrap();
+    // Two entries of one name: a way out, and a directory with a file that would go there.
+    for is_link_first in [true, false] {
+        let mut entries = vec![
+            ("a".to_owned(), Child::Link("..")),
+            ("a".to_owned(), Child::Dir(1)),
+        ];
+        if !is_link_first {
+            entries.reverse();
+        }
+        let tree = Tree {
+            dirs: vec![entries, vec![("escaped".to_owned(), Child::File(0))]],
+            files: vec![b"x".to_vec()],
+        };
+        // An image that is refused as a whole is just as good.
+        if let Ok(image) = tree.open() {
+            extract_image(&image, &target, &lenient()).result.ok();
+        }
+        assert!(!guarded.path().join("escaped").exists());
+    }
+    assert_eq!(fs::read_dir(outside.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn names_that_lead_out_make_nothing() {
+    for name in [
+        "..",
+        ".",
+        "",
+        "/tmp/escaped",
+        "../escaped",
+        "a/../../escaped",
+    ] {
+        let guarded = tempfile::tempdir().unwrap();
+        let target = guarded.path().join("target");
+        fs::create_dir(&target).unwrap();
+        let tree = Tree {
+            dirs: vec![vec![
+                (name.to_owned(), Child::File(0)),
+                ("good".to_owned(), Child::File(1)),
+            ]],
+            files: vec![b"bad".to_vec(), b"good".to_vec()],
+        };
+        let Ok(image) = tree.open() else {
+            continue;
+        };
+        let outcome = extract_image(&image, &target, &lenient());
+        assert_eq!(outcome.result.unwrap().errors, 1, "{name}");
+        assert!(
+            outcome.messages[0].contains("cannot be a name"),
+            "{:?}",
+            outcome.messages
+        );
+        let made: Vec<_> = fs::read_dir(&target)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name())
+            .collect();
+        assert_eq!(made, ["good"], "{name}");
+        assert!(!guarded.path().join("escaped").exists());
+
+        let strict = extract_image(&image, &target, &ExtractOptions::default());
+        assert_eq!(strict.result.unwrap_err().kind(), ErrorKind::Corrupt);
+    }
 }

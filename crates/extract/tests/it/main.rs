@@ -8,8 +8,10 @@
 mod damaged;
 mod hostile;
 mod in_the_way;
+mod large;
 mod manifests;
 mod patterns;
+mod synthetic;
 mod target;
 
 use std::path::Path;
