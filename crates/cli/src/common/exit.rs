@@ -73,9 +73,7 @@ pub(crate) fn code(kind: ErrorKind) -> u8 {
 /// What the user can do about an error of this kind, where the message cannot say it.
 fn hint(kind: ErrorKind) -> Option<&'static str> {
     match kind {
-        ErrorKind::Corrupt => {
-            Some("the image is damaged or no image at all; dwarfsck --check-integrity tells more")
-        }
+        ErrorKind::Corrupt => Some("the image is damaged, or this is no image at all"),
         ErrorKind::Unsupported => Some("a newer release may support it"),
         _ => None,
     }

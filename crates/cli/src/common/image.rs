@@ -17,7 +17,9 @@ const IO_LAYER_VARIABLE: &str = "DWARFS_IOLAYER_OPTS";
 /// Opens the image at `path`.
 pub(crate) fn open(path: &Path, options: &ImageOptions, logger: &Logger) -> Result<Image, Error> {
     let source = open_source(path, logger)?;
-    Image::open(source, options).map_err(|error| error.context(escape::path(path)))
+    // As text, so that the path stands before the place in the image and not in the middle of the message.
+    Image::open(source, options)
+        .map_err(|error| Error::new(error.kind(), format!("{}: {error}", escape::path(path))))
 }
 
 fn open_source(path: &Path, logger: &Logger) -> Result<Arc<dyn Source>, Error> {

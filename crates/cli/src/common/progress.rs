@@ -188,7 +188,8 @@ impl Meter {
             return None;
         }
         let seconds = self.elapsed().as_secs_f64() * (1.0 - fraction.min(1.0)) / fraction;
-        Duration::try_from_secs_f64(seconds.round()).ok()
+        let left = Duration::try_from_secs_f64(seconds.round()).ok();
+        left.filter(|left| !left.is_zero())
     }
 }
 

@@ -34,6 +34,8 @@ pub(crate) struct Later {
     #[arg(long, hide = true)]
     remove_header: bool,
     #[arg(long, hide = true)]
+    no_check: bool,
+    #[arg(long, hide = true)]
     hollow: bool,
 }
 
@@ -50,6 +52,7 @@ impl Later {
             ("--rebuild-metadata", self.rebuild_metadata),
             ("--change-block-size", self.change_block_size),
             ("--remove-header", self.remove_header),
+            ("--no-check", self.no_check),
             ("--hollow", self.hollow),
         ];
         if let Some((name, _)) = refused.into_iter().find(|(_, given)| *given) {

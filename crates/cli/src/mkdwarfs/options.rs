@@ -230,7 +230,7 @@ pub(crate) struct Metadata {
     #[arg(long, value_name = "GID")]
     pub(crate) set_group: Option<u32>,
 
-    /// Time of everything: 'now', seconds since 1970, or 'YYYY-MM-DD[ hh:mm[:ss]]' in UTC
+    /// Time of everything: 'now', seconds since 1970, or 'YYYY-MM-DD hh:mm:ss' in UTC
     #[arg(long, value_name = "TIME", value_parser = timepoint::parse)]
     pub(crate) set_time: Option<i64>,
 
