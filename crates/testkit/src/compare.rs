@@ -45,6 +45,8 @@ impl Aspects {
 pub enum Seen {
     /// Through a mount: everything must be exactly as the manifest says.
     Mounted,
+    /// As the source from which an image was built that keeps all modification times.
+    Source,
     /// Unpacked to a disk: change times are the disk's, and so are permissions of symlinks and the size of a hole's edges.
     Extracted,
 }
@@ -145,7 +147,7 @@ pub fn manifest(expected: &Manifest, found: &Tree, seen: Seen) -> Vec<String> {
             Kind::File => {
                 compare_content(&mut check, entry, node, seen);
                 let group = &groups[&entry.inode];
-                if seen == Seen::Mounted || group.uniform {
+                if seen != Seen::Extracted || group.uniform {
                     check.same("link count", &entry.nlink.map(u64::from), &Some(node.nlink));
                 }
                 if group.uniform {
@@ -169,20 +171,21 @@ pub fn manifest(expected: &Manifest, found: &Tree, seen: Seen) -> Vec<String> {
 
 fn compare_attributes(check: &mut Check<'_>, entry: &ManifestEntry, node: &Node, seen: Seen) {
     check.same("type", &entry.kind.name(), &node.kind.name());
-    let mounted = seen == Seen::Mounted;
-    if mounted || entry.kind != Kind::Symlink {
+    if seen != Seen::Extracted || entry.kind != Kind::Symlink {
         check.same_mode(entry.mode, node.mode);
     }
-    if mounted || crate::skip::is_root() {
+    if seen != Seen::Extracted || crate::skip::is_root() {
         check.same("owner", &(entry.uid, entry.gid), &(node.uid, node.gid));
     }
     check.same("mtime", &entry.mtime, &(node.mtime.sec, node.mtime.nsec));
-    check.same(
-        "atime",
-        &entry.atime.unwrap_or(entry.mtime.0),
-        &node.atime.sec,
-    );
-    if mounted {
+    if seen != Seen::Source {
+        check.same(
+            "atime",
+            &entry.atime.unwrap_or(entry.mtime.0),
+            &node.atime.sec,
+        );
+    }
+    if seen == Seen::Mounted {
         check.same(
             "ctime",
             &entry.ctime.unwrap_or(entry.mtime.0),
@@ -198,17 +201,18 @@ fn compare_content(check: &mut Check<'_>, entry: &ManifestEntry, node: &Node, se
     check.same("size", &entry.size, &Some(node.size));
     check.same_digest(entry.sha256.as_ref(), node.digest.as_ref());
     let allocated = entry.allocated_size.or(entry.size).unwrap_or(0);
-    if seen == Seen::Mounted {
-        check.same(
-            "allocated size",
-            &(allocated.div_ceil(512) * 512),
-            &node.allocated,
-        );
-        check.same("bytes outside holes", &allocated, &node.data_len());
-    } else {
-        let data_len = node.data_len();
-        if data_len < allocated || data_len > allocated + slack(node.data.len()) {
-            check.differs("bytes outside holes", &allocated, &data_len);
+    let data_len = node.data_len();
+    match seen {
+        Seen::Mounted => {
+            let blocks_len = allocated.div_ceil(512) * 512;
+            check.same("allocated size", &blocks_len, &node.allocated);
+            check.same("bytes outside holes", &allocated, &data_len);
+        }
+        Seen::Source => check.same("bytes outside holes", &data_len, &allocated),
+        Seen::Extracted => {
+            if data_len < allocated || data_len > allocated + slack(node.data.len()) {
+                check.differs("bytes outside holes", &allocated, &data_len);
+            }
         }
     }
 }

@@ -36,3 +36,21 @@ macro_rules! require {
 pub fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
+
+/// Whether this process may make device nodes; root in a container often may not.
+#[must_use]
+pub fn can_make_devices() -> bool {
+    use rustix::fs::{CWD, FileType, Mode, makedev, mknodat};
+    let probe = || -> std::io::Result<()> {
+        let dir = tempfile::tempdir()?;
+        let path = dir.path().join("null");
+        Ok(mknodat(
+            CWD,
+            path,
+            FileType::CharacterDevice,
+            Mode::RUSR,
+            makedev(1, 3),
+        )?)
+    };
+    is_root() && probe().is_ok()
+}
