@@ -146,3 +146,23 @@ pub fn parse_sha256(hex: &str) -> Option<[u8; 32]> {
     }
     Some(digest)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::vectors::Vectors;
+
+    #[test]
+    fn every_manifest_is_understood() {
+        let vectors = crate::require!(Vectors::find());
+        for image in vectors.with_manifest() {
+            let manifest = Vectors::manifest(&image);
+            let root = manifest.entries.first();
+            assert!(
+                root.is_some_and(|root| root.path.is_empty()),
+                "{}",
+                image.display()
+            );
+        }
+    }
+}

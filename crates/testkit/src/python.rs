@@ -122,3 +122,22 @@ fn run(command: &mut Command) -> Result<(), String> {
         String::from_utf8_lossy(&output.stderr).trim()
     ))
 }
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use super::*;
+    use crate::manifest::Manifest;
+    use crate::vectors::Vectors;
+
+    #[test]
+    fn the_decoder_knows_good_from_bad() {
+        let decoder = crate::require!(Decoder::find());
+        let vectors = crate::require!(Vectors::find());
+        let good = vectors.image("handmade", "base");
+        decoder.check(&good).unwrap();
+        let found = Manifest::parse(&decoder.manifest(&good).unwrap()).unwrap();
+        assert_eq!(found.entries.len(), Vectors::manifest(&good).entries.len());
+        assert!(decoder.check(&vectors.image("evil", "xxh-flip")).is_err());
+    }
+}

@@ -1,0 +1,16 @@
+//! The programs from end to end: real images, real mounts, real trees, and all that can go wrong.
+//!
+//! Everything is compared by the test kit, which knows none of our code, or by readers that others wrote.
+
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+mod atomic;
+mod determinism;
+mod foreign_readers;
+mod hostile;
+mod hostile_bytes;
+mod many_files;
+mod round_trip;
+mod soft_errors;
+mod support;
+mod vectors;
