@@ -149,7 +149,6 @@ pub fn parse_sha256(hex: &str) -> Option<[u8; 32]> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use crate::vectors::Vectors;
 
     #[test]
