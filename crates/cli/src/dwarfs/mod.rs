@@ -108,7 +108,7 @@ fn serve(
     let image_path = std::path::absolute(&options.image).unwrap_or_else(|_| options.image.clone());
     let mountpoint = Mountpoint::choose(options, &image_path)?;
     let image = Arc::new(image::open(&image_path, &plan.image, logger)?);
-    let locked = memory_lock::apply(plan.memory_lock, &image, logger)?;
+    memory_lock::apply(plan.memory_lock, &image, logger)?;
     let session = mount(image, &image_path, mountpoint.path(), plan, logger)?;
     let interrupted = unmount_on_signal(session.unmounter()).map_err(|error| {
         Failure::Code(
@@ -129,7 +129,6 @@ fn serve(
         })?;
     }
     let served = session.run();
-    drop(locked);
     drop(mountpoint);
     match served {
         Err(error) => Err(Failure::Code(code::LOOP_FAILED, error.to_string())),
