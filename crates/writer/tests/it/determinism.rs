@@ -1,0 +1,74 @@
+//! The same tree gives the same bytes, whatever the threads do.
+
+use std::fs;
+
+use durin_codec::Spec;
+use durin_testkit::random::Random;
+use durin_writer::{BuildOptions, Order};
+
+use crate::harness::{build, options};
+
+fn tree() -> tempfile::TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    let mut random = Random::new(7);
+    for index in 0..400_usize {
+        let sub = dir.path().join(format!("{}/{}", index % 7, index % 11));
+        fs::create_dir_all(&sub).unwrap();
+        let content = match index % 5 {
+            0 => random.bytes(3_000_000 / (index + 1)),
+            1 => random.text(1000),
+            2 => b"the same".repeat(index % 3),
+            3 => Vec::new(),
+            _ => vec![0; 5000],
+        };
+        fs::write(sub.join(format!("file{index}")), content).unwrap();
+    }
+    dir
+}
+
+fn check_same(options: &mut BuildOptions) {
+    (options.workers, options.scanner_workers) = (1, 1);
+    let expected = build(options).bytes;
+    for (workers, scanner_workers) in [(1, 4), (4, 1), (3, 3), (8, 8)] {
+        (options.workers, options.scanner_workers) = (workers, scanner_workers);
+        let bytes = build(options).bytes;
+        assert!(
+            bytes == expected,
+            "{workers} and {scanner_workers} threads, {:?}",
+            options.order
+        );
+    }
+}
+
+#[test]
+fn any_number_of_threads() {
+    let dir = tree();
+    let mut options = options(dir.path());
+    options.compression = Spec::parse("zstd:level=1").unwrap();
+    for order in [Order::None, Order::Path, Order::Revpath] {
+        options.order = order;
+        check_same(&mut options);
+    }
+    // One block in memory at a time takes the longest way through the queues.
+    options.memory_limit = Some(1);
+    check_same(&mut options);
+}
+
+#[test]
+fn any_order_of_creation() {
+    let names: Vec<String> = (0..300)
+        .map(|index| format!("name{:03}", index * 7 % 300))
+        .collect();
+    let build_in = |names: &[String]| {
+        let dir = tempfile::tempdir().unwrap();
+        for name in names {
+            fs::write(dir.path().join(name), name).unwrap();
+        }
+        let mut options = options(dir.path());
+        options.set_time = Some(1_000_000_000);
+        build(&options).bytes
+    };
+    let mut sorted = names.clone();
+    sorted.sort();
+    assert!(build_in(&names) == build_in(&sorted));
+}

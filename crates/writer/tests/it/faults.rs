@@ -1,0 +1,326 @@
+//! What cannot be read is reported and left out; what cannot be written ends the build at once.
+
+use std::fs;
+use std::io::{self, Write};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use durin_codec::Spec;
+use durin_format::ErrorKind;
+use durin_writer::{BuildOptions, Events, Silent, Stats};
+
+use crate::harness::{Recorder, build, options, put};
+
+/// Passes the image on to nowhere, and does something harmful at the first write, when the scan is over.
+struct AtFirstWrite<'a> {
+    act: Option<Box<dyn FnOnce() + 'a>>,
+    bytes: Vec<u8>,
+}
+
+impl Write for AtFirstWrite<'_> {
+    fn write(&mut self, data: &[u8]) -> io::Result<usize> {
+        if let Some(act) = self.act.take() {
+            act();
+        }
+        self.bytes.write(data)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Builds an image and harms the input when nothing but the header of the image has been written.
+fn build_while(options: &mut BuildOptions, act: impl FnOnce()) -> (Vec<u8>, u64, Vec<String>) {
+    options.header = b"header".to_vec();
+    let recorder = Recorder::default();
+    let mut output = AtFirstWrite {
+        act: Some(Box::new(act)),
+        bytes: Vec::new(),
+    };
+    let never = AtomicBool::new(false);
+    let report =
+        durin_writer::build(options, &mut output, &Stats::default(), &recorder, &never).unwrap();
+    (output.bytes, report.errors, recorder.messages())
+}
+
+fn files_of(bytes: Vec<u8>) -> std::collections::BTreeMap<String, Vec<u8>> {
+    let built = crate::harness::Built {
+        report: durin_writer::Report::default(),
+        messages: Vec::new(),
+        bytes,
+    };
+    built.files()
+}
+
+#[test]
+fn files_that_change_or_vanish_are_empty() {
+    let dir = tempfile::tempdir().unwrap();
+    let large = vec![1; 5 << 20];
+    put(
+        dir.path(),
+        &[
+            ("good", b"good"),
+            ("gone", b"gone away"),
+            ("grown", b"grown"),
+            ("large", &large),
+            ("replaced", b"replaced!"),
+            ("shorter", b"shorter..."),
+            ("touched", b"touched....."),
+        ],
+    );
+    let at = |name: &str| dir.path().join(name);
+    let mut options = options(dir.path());
+    let (bytes, errors, messages) = build_while(&mut options, || {
+        fs::remove_file(at("gone")).unwrap();
+        fs::write(at("grown"), "grown and grown").unwrap();
+        fs::write(at("shorter"), "short").unwrap();
+        fs::write(at("large"), vec![2; 4 << 20]).unwrap();
+        fs::remove_file(at("replaced")).unwrap();
+        std::os::unix::fs::symlink("good", at("replaced")).unwrap();
+        fs::write(at("touched"), "TOUCHED.....").unwrap();
+    });
+    assert_eq!(errors, 5, "{messages:?}");
+    for name in ["gone", "grown", "shorter", "large", "replaced"] {
+        assert!(
+            messages
+                .iter()
+                .any(|text| text.contains(&format!("'{name}'"))),
+            "{messages:?}"
+        );
+    }
+    let files = files_of(bytes);
+    for (name, content) in &files {
+        match name.as_str() {
+            "good" => assert_eq!(content, b"good"),
+            // It has the size that the scan has found, and nothing depends on what it held then.
+            "touched" => assert_eq!(content, b"TOUCHED....."),
+            other => assert!(content.is_empty(), "{other}"),
+        }
+    }
+    assert_eq!(files.len(), 7);
+}
+
+#[test]
+fn a_copy_takes_the_place_of_a_lost_file() {
+    let dir = tempfile::tempdir().unwrap();
+    let large = vec![5; 3 << 20];
+    put(
+        dir.path(),
+        &[
+            ("a", &large),
+            ("b", &large),
+            ("c", b"tiny"),
+            ("d", b"tiny"),
+            ("e", b"tiny"),
+        ],
+    );
+    let at = |name: &str| dir.path().join(name);
+    let (bytes, errors, _) = build_while(&mut options(dir.path()), || {
+        fs::remove_file(at("a")).unwrap();
+        // The same size, but no longer what was hashed.
+        fs::write(at("c"), "TINY").unwrap();
+    });
+    let files = files_of(bytes);
+    assert_eq!(errors, 2);
+    assert!(files["a"].is_empty() && files["b"] == large);
+    assert!(files["c"].is_empty());
+    assert_eq!(
+        (&files["d"][..], &files["e"][..]),
+        (&b"tiny"[..], &b"tiny"[..])
+    );
+}
+
+/// Only means something for a user whom permissions hold back.
+#[test]
+fn unreadable_files_and_directories() {
+    use std::os::unix::fs::PermissionsExt;
+
+    if durin_testkit::skip::is_root() {
+        return unreadable_as_nobody();
+    }
+    let dir = tempfile::tempdir().unwrap();
+    put(
+        dir.path(),
+        &[("file", b"secret"), ("closed/x", b"x"), ("good", b"good")],
+    );
+    fs::set_permissions(dir.path().join("file"), fs::Permissions::from_mode(0)).unwrap();
+    fs::set_permissions(dir.path().join("closed"), fs::Permissions::from_mode(0)).unwrap();
+    let built = build(&options(dir.path()));
+    fs::set_permissions(dir.path().join("closed"), fs::Permissions::from_mode(0o755)).unwrap();
+    assert_eq!(built.report.errors, 2);
+    assert_eq!(built.paths(), ["closed/", "file", "good"]);
+}
+
+/// Root may read everything: run the test itself again as somebody else.
+fn unreadable_as_nobody() {
+    use std::os::unix::process::CommandExt;
+
+    const NOBODY: u32 = 65534;
+    let test = std::env::current_exe().unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let copy = dir.path().join("test");
+    fs::copy(&test, &copy).unwrap();
+    fs::set_permissions(
+        dir.path(),
+        std::os::unix::fs::PermissionsExt::from_mode(0o755),
+    )
+    .unwrap();
+    let status = std::process::Command::new(&copy)
+        .args(["--exact", "faults::unreadable_files_and_directories"])
+        .uid(NOBODY)
+        .gid(NOBODY)
+        .env("TMPDIR", "/tmp")
+        .status()
+        .unwrap();
+    assert!(status.success());
+}
+
+/// A disk with room for some bytes only.
+struct Full(usize);
+
+impl Write for Full {
+    fn write(&mut self, data: &[u8]) -> io::Result<usize> {
+        if self.0 == 0 {
+            return Err(io::ErrorKind::StorageFull.into());
+        }
+        let len = data.len().min(self.0);
+        self.0 -= len;
+        Ok(len)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+fn incompressible(dir: &Path, bytes: usize) {
+    let mut random = durin_testkit::random::Random::new(3);
+    put(dir, &[("data", &random.bytes(bytes))]);
+}
+
+#[test]
+fn a_full_disk_ends_the_build_wherever_it_happens() {
+    let dir = tempfile::tempdir().unwrap();
+    incompressible(dir.path(), 100_000);
+    put(dir.path(), &[("more/small", b"small")]);
+    let options = BuildOptions {
+        header: b"header".to_vec(),
+        memory_limit: Some(1),
+        ..options(dir.path())
+    };
+    let whole = build(&options).bytes.len();
+    for room in (0..whole).step_by(997).chain([whole - 1]) {
+        let never = AtomicBool::new(false);
+        let result = durin_writer::build(
+            &options,
+            &mut Full(room),
+            &Stats::default(),
+            &Silent,
+            &never,
+        );
+        let error = result.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Io, "{error}");
+        assert!(
+            error.to_string().starts_with("cannot write the image"),
+            "{error}"
+        );
+    }
+}
+
+#[test]
+fn cancelling_does_not_wait_for_a_slow_block() {
+    let dir = tempfile::tempdir().unwrap();
+    incompressible(dir.path(), 40 << 20);
+    let options = BuildOptions {
+        compression: Spec::parse("lzma:level=9:extreme").unwrap(),
+        block_size_bits: 25,
+        ..options(dir.path())
+    };
+    let (stats, cancel) = (Stats::default(), AtomicBool::new(false));
+    thread::scope(|scope| {
+        let build = scope
+            .spawn(|| durin_writer::build(&options, &mut io::sink(), &stats, &Silent, &cancel));
+        while stats.blocks_made.get() == 0 {
+            thread::sleep(Duration::from_millis(5));
+        }
+        let asked = Instant::now();
+        cancel.store(true, Ordering::Relaxed);
+        let error = build.join().unwrap().unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Cancelled);
+        // The promise is a tenth of a second; the machine may be busy with other tests.
+        assert!(
+            asked.elapsed() < Duration::from_secs(2),
+            "{:?}",
+            asked.elapsed()
+        );
+    });
+}
+
+/// Stops the build at its first message.
+struct StopAtOnce<'a>(&'a AtomicBool);
+
+impl Events for StopAtOnce<'_> {
+    fn error(&self, _: &str) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
+    fn warn(&self, _: &str) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
+    fn info(&self, _: &str) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn cancelled_at_any_stage() {
+    let dir = tempfile::tempdir().unwrap();
+    incompressible(dir.path(), 100_000);
+    let cancelled = |events: &dyn Events, cancel: &AtomicBool, options: &BuildOptions| {
+        let result =
+            durin_writer::build(options, &mut io::sink(), &Stats::default(), events, cancel);
+        assert_eq!(result.unwrap_err().kind(), ErrorKind::Cancelled);
+    };
+    let options = options(dir.path());
+    cancelled(&Silent, &AtomicBool::new(true), &options);
+    // The warning about the limit comes when the blocks begin.
+    let cancel = AtomicBool::new(false);
+    let low = BuildOptions {
+        memory_limit: Some(1),
+        ..options
+    };
+    cancelled(&StopAtOnce(&cancel), &cancel, &low);
+}
+
+#[test]
+fn options_that_cannot_be_used() {
+    let dir = tempfile::tempdir().unwrap();
+    let check = |options: BuildOptions, expect: &str| {
+        let never = AtomicBool::new(false);
+        let result = durin_writer::build(
+            &options,
+            &mut io::sink(),
+            &Stats::default(),
+            &Silent,
+            &never,
+        );
+        let error = result.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidInput);
+        assert!(error.to_string().contains(expect), "{error}");
+    };
+    let with_bits = |bits| BuildOptions {
+        block_size_bits: bits,
+        ..options(dir.path())
+    };
+    check(with_bits(9), "between 2^10 and 2^30");
+    check(with_bits(31), "between 2^10 and 2^30");
+    let flac = BuildOptions {
+        compression: Spec::parse("flac").unwrap(),
+        ..options(dir.path())
+    };
+    check(flac, "flac");
+}

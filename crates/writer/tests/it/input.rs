@@ -1,0 +1,170 @@
+//! What is packed and what is left out.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::os::unix::net::UnixListener;
+use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
+
+use durin_writer::filter::{Filter, Verdict};
+use durin_writer::{BuildOptions, Input, Order, Silent, Stats};
+
+use crate::harness::{build, options, put};
+
+#[test]
+fn filter_prunes() {
+    let dir = tempfile::tempdir().unwrap();
+    put(
+        dir.path(),
+        &[
+            ("keep/a.c", b"1"),
+            ("keep/a.o", b"2"),
+            ("tmp/x/deep", b"3"),
+            ("sub/tmp/y", b"4"),
+            ("sub/z.o", b"5"),
+        ],
+    );
+    let mut options = options(dir.path());
+    options.filter = Filter::parse(&["+ /sub/z.o", "- tmp/", "- *.o"]).unwrap();
+    assert_eq!(
+        build(&options).paths(),
+        ["keep/", "keep/a.c", "sub/", "sub/z.o"]
+    );
+
+    let decisions = durin_writer::decide(
+        &options,
+        &Stats::default(),
+        &Silent,
+        &AtomicBool::new(false),
+    );
+    let lines: Vec<String> = decisions
+        .unwrap()
+        .into_iter()
+        .map(|decision| {
+            let sign = if decision.verdict == Verdict::Include {
+                '+'
+            } else {
+                '-'
+            };
+            let end = if decision.is_dir { "/" } else { "" };
+            format!("{sign} {}{end}", String::from_utf8(decision.path).unwrap())
+        })
+        .collect();
+    assert_eq!(
+        lines,
+        [
+            "+ keep/",
+            "+ keep/a.c",
+            "- keep/a.o",
+            "+ sub/",
+            "- sub/tmp/",
+            "+ sub/z.o",
+            "- tmp/"
+        ]
+    );
+
+    options.filter = Filter::parse(&["- *.o", "- *.c", "- deep"]).unwrap();
+    options.remove_empty_dirs = true;
+    assert_eq!(build(&options).paths(), ["sub/", "sub/tmp/", "sub/tmp/y"]);
+    options.filter = Filter::parse(&["- *"]).unwrap();
+    assert_eq!(build(&options).paths(), [""; 0]);
+}
+
+#[test]
+fn specials_only_when_asked_for() {
+    let dir = tempfile::tempdir().unwrap();
+    put(dir.path(), &[("file", b"1")]);
+    let _socket = UnixListener::bind(dir.path().join("socket")).unwrap();
+    let mut options = options(dir.path());
+    assert_eq!(build(&options).paths(), ["file"]);
+    options.with_specials = true;
+    let built = build(&options);
+    assert_eq!(built.paths(), ["file", "socket"]);
+    assert_eq!((built.report.specials, built.report.inodes), (1, 3));
+}
+
+#[test]
+fn the_image_itself_is_left_out() {
+    let dir = tempfile::tempdir().unwrap();
+    put(dir.path(), &[("file", b"1"), ("image.partial", b"2")]);
+    let status = fs::metadata(dir.path().join("image.partial")).unwrap();
+    let mut options = options(dir.path());
+    options.exclude_ids.push((status.dev(), status.ino()));
+    assert_eq!(build(&options).paths(), ["file"]);
+}
+
+#[test]
+fn lists() {
+    let dir = tempfile::tempdir().unwrap();
+    put(
+        dir.path(),
+        &[
+            ("a/b/c", b"c"),
+            ("a/b/unlisted", b"u"),
+            ("a/d", b"d"),
+            ("top", b"t"),
+            ("z/x", b"x"),
+        ],
+    );
+    let absolute = dir.path().join("top");
+    let paths = [
+        "z/x",
+        "a/b/c",
+        "./a//d",
+        "z/x",
+        "missing",
+        "../outside",
+        "/etc/passwd",
+        "top/x",
+    ];
+    let mut paths: Vec<PathBuf> = paths.map(PathBuf::from).to_vec();
+    paths.push(absolute);
+    let options = BuildOptions {
+        input: Input::List {
+            root: Some(dir.path().to_owned()),
+            paths,
+        },
+        order: Order::None,
+        ..options(dir.path())
+    };
+    let built = build(&options);
+    assert_eq!(
+        built.paths(),
+        ["a/", "a/b/", "a/b/c", "a/d", "top", "z/", "z/x"]
+    );
+    let errors: Vec<&String> = built
+        .messages
+        .iter()
+        .filter(|text| text.starts_with("error"))
+        .collect();
+    assert_eq!(errors.len(), 4, "{errors:?}");
+    assert!(
+        built
+            .messages
+            .iter()
+            .any(|text| text.contains("listed more than once"))
+    );
+
+    // The order of the list is the order of the data.
+    let image = built.image();
+    let block = &built.bytes[64..64 + 4];
+    assert_eq!((block, image.block_count()), (&b"xcdt"[..], 1));
+}
+
+#[test]
+fn input_that_is_no_directory() {
+    let dir = tempfile::tempdir().unwrap();
+    put(dir.path(), &[("file", b"1")]);
+    for (name, expect) in [
+        ("file", "is not a directory"),
+        ("missing", "cannot open input"),
+    ] {
+        let options = options(&dir.path().join(name));
+        let mut out = Vec::new();
+        let never = AtomicBool::new(false);
+        let error = durin_writer::build(&options, &mut out, &Stats::default(), &Silent, &never)
+            .unwrap_err();
+        assert!(error.to_string().contains(expect), "{error}");
+        assert!(out.is_empty());
+    }
+}

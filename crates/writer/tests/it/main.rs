@@ -1,0 +1,15 @@
+//! Builds images of real trees and looks at them with the reader, which shares only the format with the writer.
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stderr,
+    clippy::cast_possible_truncation,
+    reason = "tests"
+)]
+
+mod contents;
+mod determinism;
+mod faults;
+mod harness;
+mod input;
+mod metadata;
+mod round_trip;
