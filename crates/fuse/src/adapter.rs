@@ -58,21 +58,31 @@ thread_local! {
 /// Translates the kernel's requests.
 pub struct Adapter {
     fs: Fs,
-    /// Whether the mount itself keeps writers out, so that nothing is left to check at opening.
-    ro: bool,
+    opening: Opening,
     /// Whether opening files is answered with "not implemented", which ends such requests.
     no_open: bool,
     /// The same for directories.
     no_open_dir: bool,
 }
 
+/// What is left to check when files and directories are opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Opening {
+    /// Nothing: the kernel lets in whom it should, and keeps writers out.
+    Free,
+    /// Writers must be refused.
+    ForReading,
+    /// Also users must be, or `fusermount3` finds out by opening whether the driver is still there.
+    Guarded,
+}
+
 impl Adapter {
-    /// Serves `fs`; `ro` says whether the kernel's mount is read-only.
+    /// Serves `fs`.
     #[must_use]
-    pub fn new(fs: Fs, ro: bool) -> Self {
+    pub fn new(fs: Fs, opening: Opening) -> Self {
         Self {
             fs,
-            ro,
+            opening,
             no_open: false,
             no_open_dir: false,
         }
@@ -85,14 +95,14 @@ impl Filesystem for Adapter {
         let mut wanted = WANTED
             .into_iter()
             .fold(InitFlags::empty(), |all, one| all | one);
-        // Not without `ro`: then nobody would refuse an opening for writing.
-        self.no_open = self.ro
+        self.no_open = self.opening == Opening::Free
             && self.fs.caches_everything()
             && offered.contains(InitFlags::FUSE_NO_OPEN_SUPPORT);
         if self.no_open {
             wanted |= InitFlags::FUSE_NO_OPEN_SUPPORT;
         }
-        self.no_open_dir = offered.contains(InitFlags::FUSE_NO_OPENDIR_SUPPORT);
+        self.no_open_dir = self.opening != Opening::Guarded
+            && offered.contains(InitFlags::FUSE_NO_OPENDIR_SUPPORT);
         if self.no_open_dir {
             wanted |= InitFlags::FUSE_NO_OPENDIR_SUPPORT;
         }

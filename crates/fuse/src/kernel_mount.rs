@@ -15,6 +15,7 @@ use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, StatxFlags};
 use rustix::io::Errno;
 use rustix::mount::{MountFlags, UnmountFlags};
 
+use crate::events::Events;
 use crate::fusermount;
 use crate::options::MountOptions;
 
@@ -46,16 +47,19 @@ pub enum Unmounted {
 ///
 /// # Errors
 /// `NotFound` or `InvalidInput` for an unusable mount point, `Io` if the kernel or `fusermount3` refuse.
-pub(crate) fn mount(mountpoint: &Path, options: &MountOptions) -> Result<(OwnedFd, Mounted)> {
+pub(crate) fn mount(
+    mountpoint: &Path,
+    options: &MountOptions,
+    events: &dyn Events,
+) -> Result<(OwnedFd, Mounted)> {
     let path = resolve(mountpoint)?;
-    let direct = if options.auto_unmount {
-        None
+    let (fd, auto_unmount) = if options.auto_unmount {
+        mount_on_leash(&path, options, events)?
     } else {
-        mount_directly(&path, options)?
-    };
-    let (fd, auto_unmount) = match direct {
-        Some(fd) => (fd, None),
-        None => fusermount::mount(&path, options)?,
+        match mount_directly(&path, options)? {
+            Some(fd) => (fd, None),
+            None => fusermount::mount(&path, options)?,
+        }
     };
     let device = match device_at(&path) {
         Ok(device) => device,
@@ -136,6 +140,29 @@ fn resolve(mountpoint: &Path) -> Result<PathBuf> {
         return Err(Error::invalid_input(text));
     }
     Ok(path)
+}
+
+/// Mounts through a `fusermount3` that stays, and unmounts when this process has gone.
+///
+/// It finds out by opening the mount point as root, which takes that the kernel lets others in; who is let in is then
+/// checked with each request, see [`crate::session`].
+fn mount_on_leash(
+    path: &Path,
+    options: &MountOptions,
+    events: &dyn Events,
+) -> Result<(OwnedFd, Option<UnixStream>)> {
+    let open_to_all = MountOptions {
+        allow_other: true,
+        ..options.clone()
+    };
+    fusermount::mount(path, &open_to_all).or_else(|error| {
+        if options.allow_other || options.allow_root {
+            return Err(error);
+        }
+        let mounted = fusermount::mount(path, options)?;
+        events.warn(&format!("auto_unmount may not work: {error}"));
+        Ok(mounted)
+    })
 }
 
 /// Returns `None` if this is for `fusermount3` to do.
@@ -222,19 +249,20 @@ pub(crate) fn can_clone() -> bool {
 #[expect(clippy::unwrap_used, reason = "tests")]
 mod tests {
     use super::*;
+    use crate::events::Quiet;
     use durin_format::ErrorKind;
 
     #[test]
     fn a_mount_point_is_a_directory_that_exists() {
         let dir = tempfile::tempdir().unwrap();
         let options = MountOptions::default();
-        let absent = mount(&dir.path().join("absent"), &options).unwrap_err();
+        let absent = mount(&dir.path().join("absent"), &options, &Quiet).unwrap_err();
         assert_eq!(absent.kind(), ErrorKind::Io);
         assert!(absent.to_string().contains("absent"), "{absent}");
 
         let file = dir.path().join("file");
         std::fs::write(&file, "").unwrap();
-        let error = mount(&file, &options).unwrap_err();
+        let error = mount(&file, &options, &Quiet).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::InvalidInput);
         assert!(error.to_string().contains("not a directory"), "{error}");
     }

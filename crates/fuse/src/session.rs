@@ -8,7 +8,7 @@ use durin_format::{Error, Result};
 use durin_reader::Image;
 use fuser::{Config, SessionACL};
 
-use crate::adapter::Adapter;
+use crate::adapter::{Adapter, Opening};
 use crate::events::Events;
 use crate::fs::Fs;
 use crate::kernel_mount::{self, Mounted, Unmounted};
@@ -64,16 +64,11 @@ pub fn mount(
     mount: &MountOptions,
     events: Arc<dyn Events>,
 ) -> Result<Session> {
-    let (device, mounted) = kernel_mount::mount(mountpoint, mount)?;
+    let (device, mounted) = kernel_mount::mount(mountpoint, mount, events.as_ref())?;
     let mounted = MountGuard(Arc::new(mounted));
-    let adapter = Adapter::new(Fs::new(image, fs.clone(), events), mount.ro);
+    let adapter = Adapter::new(Fs::new(image, fs.clone(), events), opening(mount));
     let config = config(mount);
-    // fuser checks who is asking only where the kernel cannot: it has no notion of "root, too".
-    let acl = if mount.allow_root && !mount.allow_other {
-        SessionACL::RootAndOwner
-    } else {
-        SessionACL::All
-    };
+    let acl = acl(mount);
     let inner = fuser::Session::from_fd(adapter, device, acl, config)
         .map_err(|error| Error::io("the kernel does not agree on a FUSE protocol", error))?;
     // An ordinary user may not; reading ahead is then as far as the kernel's default.
@@ -105,6 +100,30 @@ impl Session {
     #[must_use]
     pub fn mountpoint(&self) -> &Path {
         self.mounted.0.path()
+    }
+}
+
+/// Who fuser shall let in. The kernel sees to it except where it has been told to let in more than it should:
+/// it has no notion of "root, too", and `auto_unmount` needs the way in for `fusermount3`.
+fn acl(options: &MountOptions) -> SessionACL {
+    if options.allow_other {
+        SessionACL::All
+    } else if options.allow_root {
+        SessionACL::RootAndOwner
+    } else if options.auto_unmount {
+        SessionACL::Owner
+    } else {
+        SessionACL::All
+    }
+}
+
+fn opening(options: &MountOptions) -> Opening {
+    if options.auto_unmount || acl(options) != SessionACL::All {
+        Opening::Guarded
+    } else if options.ro {
+        Opening::Free
+    } else {
+        Opening::ForReading
     }
 }
 

@@ -3,7 +3,9 @@
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{MetadataExt, symlink};
+use std::os::unix::process::CommandExt;
 use std::path::Path;
+use std::process::{Command, Stdio};
 
 use durin_fuse::{FsOptions, MountOptions};
 use durin_testkit::require;
@@ -111,5 +113,42 @@ fn modes_and_owners_as_asked() {
         assert_eq!(after.mode(), before.mode() & !0o222, "{path}");
         assert_eq!((after.uid(), after.gid()), (4711, 4712), "{path}");
         assert_eq!((before.blksize(), after.blksize()), (512 * 1024, 65_536));
+    }
+}
+
+#[test]
+fn others_are_let_in_only_when_asked_for() {
+    let vectors = require!(ready());
+    if !durin_testkit::skip::is_root() {
+        durin_testkit::skip::skipped("only root can become somebody else");
+        return;
+    }
+    let image = vectors.image("good", "compat-v0.4.1");
+    for (allow_other, allow_root, expected) in [
+        (false, false, false),
+        (false, true, false),
+        (true, false, true),
+    ] {
+        let options = MountOptions {
+            allow_other,
+            allow_root,
+            ..MountOptions::default()
+        };
+        let mount = Mount::with(&image, &FsOptions::default(), &options);
+        // What is cached must not be a way in either.
+        fs::read_dir(mount.path()).unwrap().for_each(drop);
+        fs::read(mount.join(FILE)).unwrap();
+        for (program, path) in [("ls", mount.path().to_owned()), ("cat", mount.join(FILE))] {
+            let status = Command::new(program)
+                .arg(path)
+                .stdout(Stdio::null())
+                .stderr(Stdio::null())
+                .uid(65_534)
+                .gid(65_534)
+                .status()
+                .unwrap();
+            let what = format!("{program}: other {allow_other}, root {allow_root}");
+            assert_eq!(status.success(), expected, "{what}");
+        }
     }
 }
