@@ -124,11 +124,15 @@ impl Fs {
     /// # Errors
     /// `ENOENT` for a number never handed out, `ENOTDIR`, `EIO`.
     pub fn lookup(&self, parent: u64, name: &[u8]) -> Result<Option<Node>, Errno> {
+        // The kernel asks for this when somebody comes with a file handle, and not only of directories.
+        if name == b"." {
+            return self.node(parent).map(Some);
+        }
         let dir = self.directory(parent)?;
-        let found = match name {
-            b"." => Some(dir),
-            b".." => Some(self.parent(dir)?),
-            _ => self.ok(self.image.lookup(dir.inode, name))?,
+        let found = if name == b".." {
+            Some(self.parent(dir)?)
+        } else {
+            self.ok(self.image.lookup(dir.inode, name))?
         };
         found.map(|entry| self.node_of(entry)).transpose()
     }

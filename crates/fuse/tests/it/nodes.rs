@@ -118,3 +118,15 @@ fn entries_with_attributes_of_their_own_have_nodes_of_their_own() {
         "the image has entries that differ from their inode"
     );
 }
+
+#[test]
+fn dots_lead_where_file_handles_need_them() {
+    let vectors = require!(Vectors::find());
+    let fs = open(&vectors.image("good", "compat-v0.4.1"));
+    let number = |parent, name: &[u8]| fs.lookup(parent, name).unwrap().unwrap().number;
+    let (file, dir) = (number(ROOT, b"bench.sh"), number(ROOT, b"empty"));
+    assert_eq!(number(file, b"."), file);
+    assert_eq!(number(number(dir, b"alsoempty"), b".."), dir);
+    assert_eq!(number(dir, b".."), ROOT);
+    assert_eq!(number(ROOT, b".."), ROOT);
+}
