@@ -1,6 +1,8 @@
 //! What a user chose for one build.
 
-use std::path::PathBuf;
+use std::fmt;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
 
 use durin_codec::Spec;
 use durin_format::digest::Digest;
@@ -9,11 +11,12 @@ use durin_format::{Error, Result};
 
 use crate::filter::Filter;
 use crate::mode::ChmodRule;
+use crate::tree::printable;
 
 /// The smallest block that can be asked for, as a power of two.
-pub const BLOCK_SIZE_BITS_MIN: u32 = 10;
+pub(crate) const BLOCK_SIZE_BITS_MIN: u32 = 10;
 /// The largest block that can be asked for, as a power of two.
-pub const BLOCK_SIZE_BITS_MAX: u32 = 30;
+pub(crate) const BLOCK_SIZE_BITS_MAX: u32 = 30;
 
 const SECOND_NS: u64 = 1_000_000_000;
 
@@ -94,6 +97,23 @@ pub enum Input {
         /// The paths, in the order of the list.
         paths: Vec<PathBuf>,
     },
+}
+
+impl fmt::Display for Input {
+    /// Shows the root, made printable.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&printable(self.root().as_os_str().as_bytes()))
+    }
+}
+
+impl Input {
+    /// Returns what paths of the image are relative to.
+    pub(crate) fn root(&self) -> &Path {
+        match self {
+            Self::Directory(path) => path,
+            Self::List { root, .. } => root.as_deref().unwrap_or(Path::new(".")),
+        }
+    }
 }
 
 /// In which order contents are stored.

@@ -51,12 +51,16 @@ pub fn build(
     options.validate()?;
     let context = Context::new(options, stats, events, cancel);
 
-    stats.set_phase(Phase::Scanning);
+    let begin = |phase, message: &str| {
+        stats.set_phase(phase);
+        events.info(message);
+    };
+    begin(Phase::Scanning, &format!("scanning '{}'", options.input));
     let scanned = scan::scan(context)?;
     let tree = &scanned.tree;
     let files = Files::of(tree, context);
 
-    stats.set_phase(Phase::Hashing);
+    begin(Phase::Hashing, "finding equal files");
     let root = scanned.root.as_fd();
     let sparse = sparse::find(context, tree, &files, root);
     let hole_bytes = sparse::hole_bytes(&sparse, &files);
@@ -68,7 +72,7 @@ pub fn build(
     let order = order(context, tree, &files, &contents);
     context.check_cancelled()?;
 
-    stats.set_phase(Phase::Writing);
+    begin(Phase::Writing, "building blocks");
     let mut emitter = Emitter::start(context, output)?;
     let source = Source {
         context,
@@ -81,7 +85,7 @@ pub fn build(
     };
     let chunks = write_blocks(&source, &mut emitter)?;
 
-    stats.set_phase(Phase::Metadata);
+    begin(Phase::Metadata, "building metadata");
     let described = Described {
         context,
         tree,
@@ -141,9 +145,11 @@ fn write_blocks(source: &Source<'_>, emitter: &mut Emitter<'_>) -> Result<Chunks
     let (blocks, block_receiver) = bounded(block_count_max(context));
     let (section_sender, sections) = unbounded();
     if data_len > 0 {
-        let block_len = data_len.min(u64::from(options.block_size()));
+        let block_size = u64::from(options.block_size());
+        let block_len = data_len.min(block_size);
         let pool = compress::Pool {
-            workers: options.workers,
+            // Encoders are large: none is made that would have nothing to do.
+            workers: options.workers.min(usize_of(data_len.div_ceil(block_size))),
             niceness: options.compress_niceness,
             spec: &options.compression,
             block_len: usize_of(block_len),

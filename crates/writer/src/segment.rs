@@ -261,3 +261,36 @@ impl<'a> Segmenter<'a> {
             .map_err(|_| Error::cancelled())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn holes_of_any_length() {
+        for len in [1, u64::from(u32::MAX), 1 << 32, i64::MAX.cast_unsigned()] {
+            assert_eq!(RawChunk::hole(len).kind(), ChunkKind::Hole { len });
+        }
+    }
+
+    #[test]
+    fn neighbours_of_one_content_are_one_chunk() {
+        let chunk = |block, offset, size| RawChunk {
+            block,
+            offset,
+            size,
+        };
+        let mut chunks = Chunks::for_contents(2);
+        chunks.push(0, chunk(0, 0, 10)).expect("room");
+        assert!(chunks.extend(0, 0, 10, 5), "follows");
+        assert!(!chunks.extend(0, 1, 0, 5), "another block");
+        assert!(!chunks.extend(1, 0, 15, 5), "another content");
+        chunks.push(1, chunk(0, 15, 5)).expect("room");
+        assert!(
+            !chunks.extend(0, 0, 20, 5),
+            "not the content that was added to last"
+        );
+        assert_eq!(chunks.of(0), Some(&[chunk(0, 0, 15)][..]));
+        assert_eq!(chunks.of(1), Some(&[chunk(0, 15, 5)][..]));
+    }
+}

@@ -12,8 +12,10 @@ use crate::context::Context;
 /// How often a waiting thread looks whether the user wants to stop.
 pub(crate) const POLL: Duration = Duration::from_millis(50);
 
-/// Items that a thread takes at once: few enough to share out slow ones, enough to make taking them cheap.
-const BATCH: usize = 8;
+/// The most items that a thread takes at once, which makes taking cheap items cheap.
+const BATCH_MAX: usize = 16;
+/// The least number of times that a thread goes for items, so that slow ones are shared out.
+const BATCHES_PER_THREAD_MIN: usize = 32;
 
 /// Runs `work` on `count` threads (at least one) and returns what each returned.
 ///
@@ -44,16 +46,14 @@ pub(crate) fn map_in_parallel<T: Sync, S, R: Send>(
     work: impl Fn(&mut S, &T) -> R + Sync,
 ) -> Vec<R> {
     let next = AtomicUsize::new(0);
-    let threads = context
-        .options
-        .scanner_workers
-        .min(items.len().div_ceil(BATCH));
+    let threads = context.options.scanner_workers.min(items.len()).max(1);
+    let batch_len = (items.len() / threads / BATCHES_PER_THREAD_MIN).clamp(1, BATCH_MAX);
     let parts = in_parallel(threads, || {
         let mut state = start();
         let mut results = Vec::new();
         loop {
-            let first = next.fetch_add(BATCH, Ordering::Relaxed);
-            let batch = items.iter().enumerate().skip(first).take(BATCH);
+            let first = next.fetch_add(batch_len, Ordering::Relaxed);
+            let batch = items.iter().enumerate().skip(first).take(batch_len);
             if batch.len() == 0 || context.is_cancelled() {
                 return results;
             }

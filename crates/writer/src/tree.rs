@@ -243,3 +243,15 @@ pub(crate) fn count_of(len: usize) -> u32 {
 pub(crate) fn usize_of(offset: u64) -> usize {
     offset as usize
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_stay_on_their_line() {
+        assert_eq!(printable("a b/\u{e9}".as_bytes()), "a b/\u{e9}");
+        assert_eq!(printable(b"x\n\x1b[2J\x7f"), "x\\n\\u{1b}[2J\\u{7f}");
+        assert_eq!(printable(b"\xff"), "\u{fffd}");
+    }
+}

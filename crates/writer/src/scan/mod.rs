@@ -13,7 +13,6 @@ mod walk;
 
 use std::io;
 use std::os::fd::OwnedFd;
-use std::path::Path;
 
 use durin_format::{Error, Result};
 use rustix::fs::{CWD, Mode, OFlags, openat};
@@ -98,10 +97,7 @@ fn assembly(options: &BuildOptions) -> Assembly {
 
 /// Opens the root; here a symbolic link is followed, because the user named it.
 fn open_root(input: &Input) -> Result<(OwnedFd, Status)> {
-    let path = match input {
-        Input::Directory(path) => path.as_path(),
-        Input::List { root, .. } => root.as_deref().unwrap_or(Path::new(".")),
-    };
+    let path = input.root();
     let flags = DIRECTORY_FLAGS.difference(OFlags::NOFOLLOW);
     let open = || {
         let root = openat(CWD, path, flags, Mode::empty())?;
@@ -110,8 +106,8 @@ fn open_root(input: &Input) -> Result<(OwnedFd, Status)> {
     };
     open().map_err(|error: io::Error| match Errno::from_io_error(&error) {
         Some(Errno::NOTDIR) => {
-            Error::invalid_input(format!("input '{}' is not a directory", path.display()))
+            Error::invalid_input(format!("input '{}' is not a directory", input))
         }
-        _ => Error::io(format!("cannot open input '{}'", path.display()), error),
+        _ => Error::io(format!("cannot open input '{}'", input), error),
     })
 }

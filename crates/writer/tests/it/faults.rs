@@ -120,7 +120,8 @@ fn a_copy_takes_the_place_of_a_lost_file() {
     let at = |name: &str| dir.path().join(name);
     let (bytes, errors, _) = build_while(&mut options(dir.path()), || {
         fs::remove_file(at("a")).unwrap();
-        // The same size, but no longer what was hashed.
+        // The same size, but no longer what was hashed. The kernel's clock for files ticks some 100 times a second.
+        thread::sleep(Duration::from_millis(50));
         fs::write(at("c"), "TINY").unwrap();
     });
     let files = files_of(bytes);
@@ -146,8 +147,8 @@ fn unreadable_files_and_directories() {
         dir.path(),
         &[("file", b"secret"), ("closed/x", b"x"), ("good", b"good")],
     );
-    fs::set_permissions(dir.path().join("file"), fs::Permissions::from_mode(0)).unwrap();
-    fs::set_permissions(dir.path().join("closed"), fs::Permissions::from_mode(0)).unwrap();
+    fs::set_permissions(dir.path().join("file"), fs::Permissions::from_mode(0o000)).unwrap();
+    fs::set_permissions(dir.path().join("closed"), fs::Permissions::from_mode(0o000)).unwrap();
     let built = build(&options(dir.path()));
     fs::set_permissions(dir.path().join("closed"), fs::Permissions::from_mode(0o755)).unwrap();
     assert_eq!(built.report.errors, 2);
@@ -259,7 +260,7 @@ fn cancelling_does_not_wait_for_a_slow_block() {
     });
 }
 
-/// Stops the build at its first message.
+/// Stops the build at its first warning.
 struct StopAtOnce<'a>(&'a AtomicBool);
 
 impl Events for StopAtOnce<'_> {
@@ -271,9 +272,7 @@ impl Events for StopAtOnce<'_> {
         self.0.store(true, Ordering::Relaxed);
     }
 
-    fn info(&self, _: &str) {
-        self.0.store(true, Ordering::Relaxed);
-    }
+    fn info(&self, _: &str) {}
 }
 
 #[test]
