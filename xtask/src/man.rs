@@ -10,9 +10,5 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
     check_options(arguments, &[])?;
     let dir = positional(arguments).context("which directory?")?;
     let programs = release_programs()?;
-    succeed(
-        Command::new(programs.path("durin"))
-            .arg("man")
-            .arg(dir),
-    )
+    succeed(Command::new(programs.path("durin")).arg("man").arg(dir))
 }

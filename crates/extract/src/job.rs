@@ -7,8 +7,9 @@ use durin_reader::Image;
 use rustix::io::Errno;
 
 use crate::dirs::Dirs;
-use crate::options::{Events, ExtractOptions, OwnerRestore, Stats};
+use crate::options::{ExtractOptions, OwnerRestore, Stats};
 use crate::plan::Plan;
+use durin_format::events::Events;
 
 /// One extraction under way.
 pub(crate) struct Job<'a> {

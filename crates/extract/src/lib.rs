@@ -11,7 +11,8 @@
 //! ```no_run
 //! use std::path::Path;
 //! use std::sync::atomic::AtomicBool;
-//! use durin_extract::{ExtractOptions, Quiet, Stats, extract_to_directory};
+//! use durin_extract::{ExtractOptions, Stats, extract_to_directory};
+//! use durin_format::events::Quiet;
 //! use durin_reader::{Image, ImageOptions};
 //!
 //! # fn main() -> durin_format::Result<()> {
@@ -45,6 +46,7 @@ use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use durin_format::events::Events;
 use durin_format::{Error, Result};
 use durin_reader::{FileKind, Image};
 use rustix::fs::{Mode, OFlags};
@@ -53,7 +55,7 @@ use crate::dirs::Dirs;
 use crate::job::{Counts, Job};
 use crate::plan::Plan;
 
-pub use options::{Events, ExtractOptions, OwnerRestore, Quiet, Report, Stats};
+pub use options::{ExtractOptions, OwnerRestore, Report, Stats};
 pub use pattern::PatternSet;
 
 /// Extracts `image` into the directory `target`, which must exist.

@@ -65,20 +65,3 @@ pub struct Report {
     /// Things reported to [`Events`] that are not as in the image.
     pub errors: u64,
 }
-
-/// Takes messages; the caller decides where they go. Called from several threads.
-pub trait Events: Send + Sync {
-    /// Something could not be extracted and was skipped.
-    fn error(&self, message: &str);
-    /// Something was extracted, but is not quite as in the image.
-    fn warn(&self, message: &str);
-}
-
-/// Throws all messages away.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Quiet;
-
-impl Events for Quiet {
-    fn error(&self, _message: &str) {}
-    fn warn(&self, _message: &str) {}
-}

@@ -30,6 +30,7 @@ pub mod cursor;
 pub mod digest;
 pub mod dump;
 pub mod error;
+pub mod events;
 pub mod frozen;
 pub mod fsst;
 pub mod history;

@@ -11,9 +11,9 @@ use durin_reader::{Attr, EntryRef, FileKind, Image};
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 
-use crate::events::Events;
 use crate::options::FsOptions;
 use crate::{errno, node, xattr};
+use durin_format::events::Events;
 
 /// The longest path, and what `statvfs` reports as the longest name, as the reference does.
 const NAME_MAX: u32 = 4096;

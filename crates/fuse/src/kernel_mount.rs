@@ -15,9 +15,9 @@ use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, StatxFlags};
 use rustix::io::Errno;
 use rustix::mount::{MountFlags, UnmountFlags};
 
-use crate::events::Events;
 use crate::fusermount;
 use crate::options::MountOptions;
+use durin_format::events::Events;
 
 const DEVICE: &str = "/dev/fuse";
 
@@ -249,8 +249,8 @@ pub(crate) fn can_clone() -> bool {
 #[expect(clippy::unwrap_used, reason = "tests")]
 mod tests {
     use super::*;
-    use crate::events::Quiet;
     use durin_format::ErrorKind;
+    use durin_format::events::Quiet;
 
     #[test]
     fn a_mount_point_is_a_directory_that_exists() {

@@ -6,7 +6,8 @@
 //!
 //! ```no_run
 //! use std::{path::Path, sync::Arc};
-//! use durin_fuse::{FsOptions, MountOptions, Quiet};
+//! use durin_format::events::Quiet;
+//! use durin_fuse::{FsOptions, MountOptions};
 //! use durin_reader::{Image, ImageOptions};
 //!
 //! # fn main() -> durin_format::Result<()> {
@@ -25,7 +26,6 @@
 
 pub mod adapter;
 pub mod errno;
-pub mod events;
 pub mod fs;
 mod fusermount;
 mod kernel_mount;
@@ -34,7 +34,6 @@ pub mod options;
 pub mod session;
 mod xattr;
 
-pub use events::{Events, Quiet};
 pub use kernel_mount::Unmounted;
 pub use options::{FsOptions, MountOptions};
 pub use session::{Session, Unmounter, mount};

@@ -9,10 +9,10 @@ use durin_reader::Image;
 use fuser::{Config, SessionACL};
 
 use crate::adapter::{Adapter, Opening};
-use crate::events::Events;
 use crate::fs::Fs;
 use crate::kernel_mount::{self, Mounted, Unmounted};
 use crate::options::{FsOptions, MountOptions};
+use durin_format::events::Events;
 
 /// Fewer threads than this let one slow block hold up every `ls`; measured on two cores, more than four of them gain
 /// nothing, as each hit is answered by whichever thread is awake.

@@ -53,13 +53,7 @@ pub fn write(data: &mut [u8], bit_offset: u64, bits: u32, value: u64) {
     };
     while left > 0 {
         let take = (8 - shift).min(left);
-        #[expect(
-            clippy::cast_possible_truncation,
-            reason = "only the low byte is wanted"
-        )]
-        {
-            data[at] |= ((value << shift) & 0xff) as u8;
-        }
+        data[at] |= ((value << shift) & 0xff) as u8;
         value >>= take;
         left -= take;
         shift = 0;

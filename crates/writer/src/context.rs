@@ -4,9 +4,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use durin_format::{Error, Result};
 
-use crate::events::Events;
 use crate::options::BuildOptions;
 use crate::stats::Stats;
+use durin_format::events::Events;
 
 /// The surroundings of a build.
 #[derive(Clone, Copy)]

@@ -10,7 +10,8 @@
 //! use std::sync::atomic::AtomicBool;
 //!
 //! use durin_codec::Spec;
-//! use durin_writer::{BuildOptions, Input, Silent, Stats, build};
+//! use durin_format::events::Quiet;
+//! use durin_writer::{BuildOptions, Input, Stats, build};
 //!
 //! # fn main() -> durin_format::Result<()> {
 //! # let dir = std::env::temp_dir().join(format!("durin-writer-example-{}", std::process::id()));
@@ -18,7 +19,7 @@
 //! let mut options = BuildOptions::new(Input::Directory(dir.clone()));
 //! options.compression = Spec::parse("lz4")?;
 //! let mut image = Vec::new();
-//! let report = build(&options, &mut image, &Stats::default(), &Silent, &AtomicBool::new(false))?;
+//! let report = build(&options, &mut image, &Stats::default(), &Quiet, &AtomicBool::new(false))?;
 //! assert_eq!((report.errors, report.image_bytes), (0, image.len() as u64));
 //! # std::fs::remove_dir_all(&dir)?;
 //! # Ok(())
@@ -30,7 +31,6 @@ mod compress;
 mod context;
 mod dedupe;
 mod emit;
-mod events;
 mod files;
 pub mod filter;
 pub mod level;
@@ -51,7 +51,6 @@ mod status;
 mod sync;
 mod tree;
 
-pub use events::{Events, Silent};
 pub use options::{BuildOptions, Input, Order, PackOptions, TimeResolution};
 pub use pipeline::{build, decide};
 pub use report::Report;

@@ -16,7 +16,6 @@ use crate::compress::{self, Section};
 use crate::context::Context;
 use crate::dedupe::dedupe;
 use crate::emit::Emitter;
-use crate::events::Events;
 use crate::files::Files;
 use crate::filter::Decision;
 use crate::memory::block_count_max;
@@ -31,6 +30,7 @@ use crate::sparse;
 use crate::stats::{Phase, Stats};
 use crate::sync::run_detached;
 use crate::tree::usize_of;
+use durin_format::events::Events;
 
 /// Builds an image and writes it to `output`, from its first byte to its last without going back.
 ///

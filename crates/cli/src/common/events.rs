@@ -1,32 +1,10 @@
 //! The messages of the libraries, as log lines.
 
+use durin_format::events::Events;
+
 use super::logger::{Level, Logger};
 
-impl durin_writer::Events for Logger {
-    fn error(&self, message: &str) {
-        self.relay(Level::Error, message);
-    }
-
-    fn warn(&self, message: &str) {
-        self.relay(Level::Warn, message);
-    }
-
-    fn info(&self, message: &str) {
-        self.relay(Level::Info, message);
-    }
-}
-
-impl durin_extract::Events for Logger {
-    fn error(&self, message: &str) {
-        self.relay(Level::Error, message);
-    }
-
-    fn warn(&self, message: &str) {
-        self.relay(Level::Warn, message);
-    }
-}
-
-impl durin_fuse::Events for Logger {
+impl Events for Logger {
     fn error(&self, message: &str) {
         self.relay(Level::Error, message);
     }

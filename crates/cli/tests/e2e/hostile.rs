@@ -108,7 +108,12 @@ fn assert_refused(outcome: &Outcome, image: &Path) {
     let name = image.file_name().unwrap().to_string_lossy();
     assert_eq!(outcome.code, Some(1), "{name}: {outcome}");
     // What is missing as a whole has no place; then the message names what.
-    let places = ["at offset ", "offset 0: ", "no image found", "no section of type"];
+    let places = [
+        "at offset ",
+        "offset 0: ",
+        "no image found",
+        "no section of type",
+    ];
     let says_where = places.iter().any(|place| outcome.stderr.contains(place));
     assert!(
         says_where,

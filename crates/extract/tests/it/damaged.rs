@@ -3,8 +3,9 @@
 use std::fs;
 use std::sync::atomic::AtomicBool;
 
-use durin_extract::{ExtractOptions, Quiet, Stats, extract_to_directory};
+use durin_extract::{ExtractOptions, Stats, extract_to_directory};
 use durin_format::ErrorKind;
+use durin_format::events::Quiet;
 use durin_testkit::require;
 use durin_testkit::vectors::Vectors;
 

@@ -18,8 +18,9 @@ use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
 
-use durin_extract::{Events, ExtractOptions, Report, Stats, extract_to_directory};
+use durin_extract::{ExtractOptions, Report, Stats, extract_to_directory};
 use durin_format::Result;
+use durin_format::events::Events;
 use durin_reader::{Image, ImageOptions};
 use durin_source::OpenMode;
 
@@ -35,6 +36,8 @@ impl Events for Messages {
     fn warn(&self, message: &str) {
         self.error(message);
     }
+
+    fn info(&self, _message: &str) {}
 }
 
 /// The outcome of an extraction, with what was reported.

@@ -2,7 +2,8 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use durin_extract::{ExtractOptions, Quiet, Stats, extract_to_directory};
+use durin_extract::{ExtractOptions, Stats, extract_to_directory};
+use durin_format::events::Quiet;
 use durin_testkit::compare::{self, Seen};
 use durin_testkit::require;
 use durin_testkit::tree::{Digest, TreeOptions, snapshot};

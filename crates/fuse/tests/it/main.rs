@@ -11,8 +11,9 @@ mod nodes;
 use std::path::Path;
 use std::sync::Arc;
 
+use durin_format::events::Quiet;
+use durin_fuse::FsOptions;
 use durin_fuse::fs::Fs;
-use durin_fuse::{FsOptions, Quiet};
 use durin_reader::{Image, ImageOptions};
 use durin_source::OpenMode;
 

@@ -4,7 +4,8 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
-use durin_fuse::{FsOptions, MountOptions, Quiet};
+use durin_format::events::Quiet;
+use durin_fuse::{FsOptions, MountOptions};
 use durin_reader::{Image, ImageOptions};
 use durin_source::OpenMode;
 use durin_testkit::require;

@@ -21,7 +21,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
-use durin_fuse::{Events, FsOptions, MountOptions, Unmounter};
+use durin_format::events::Events;
+use durin_fuse::{FsOptions, MountOptions, Unmounter};
 use durin_reader::{Image, ImageOptions};
 use durin_source::OpenMode;
 use durin_testkit::vectors::Vectors;

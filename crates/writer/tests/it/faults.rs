@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 
 use durin_codec::Spec;
 use durin_format::ErrorKind;
-use durin_writer::{BuildOptions, Events, Silent, Stats};
+use durin_format::events::{Events, Quiet};
+use durin_writer::{BuildOptions, Stats};
 
 use crate::harness::{Recorder, build, options, put};
 
@@ -215,13 +216,8 @@ fn a_full_disk_ends_the_build_wherever_it_happens() {
     let whole = build(&options).bytes.len();
     for room in (0..whole).step_by(997).chain([whole - 1]) {
         let never = AtomicBool::new(false);
-        let result = durin_writer::build(
-            &options,
-            &mut Full(room),
-            &Stats::default(),
-            &Silent,
-            &never,
-        );
+        let result =
+            durin_writer::build(&options, &mut Full(room), &Stats::default(), &Quiet, &never);
         let error = result.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Io, "{error}");
         assert!(
@@ -242,8 +238,8 @@ fn cancelling_does_not_wait_for_a_slow_block() {
     };
     let (stats, cancel) = (Stats::default(), AtomicBool::new(false));
     thread::scope(|scope| {
-        let build = scope
-            .spawn(|| durin_writer::build(&options, &mut io::sink(), &stats, &Silent, &cancel));
+        let build =
+            scope.spawn(|| durin_writer::build(&options, &mut io::sink(), &stats, &Quiet, &cancel));
         while stats.blocks_made.get() == 0 {
             thread::sleep(Duration::from_millis(5));
         }
@@ -285,7 +281,7 @@ fn cancelled_at_any_stage() {
         assert_eq!(result.unwrap_err().kind(), ErrorKind::Cancelled);
     };
     let options = options(dir.path());
-    cancelled(&Silent, &AtomicBool::new(true), &options);
+    cancelled(&Quiet, &AtomicBool::new(true), &options);
     // The warning about the limit comes when the blocks begin.
     let cancel = AtomicBool::new(false);
     let low = BuildOptions {
@@ -300,13 +296,8 @@ fn options_that_cannot_be_used() {
     let dir = tempfile::tempdir().unwrap();
     let check = |options: BuildOptions, expect: &str| {
         let never = AtomicBool::new(false);
-        let result = durin_writer::build(
-            &options,
-            &mut io::sink(),
-            &Stats::default(),
-            &Silent,
-            &never,
-        );
+        let result =
+            durin_writer::build(&options, &mut io::sink(), &Stats::default(), &Quiet, &never);
         let error = result.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::InvalidInput);
         assert!(error.to_string().contains(expect), "{error}");

@@ -7,13 +7,14 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 
 use durin_format::digest::Digest;
+use durin_format::events::Events;
 use durin_format::metadata::Metadata;
 use durin_reader::{
     Attr, CheckLevel, CheckOptions, FileKind, Image, ImageOptions, MetadataCheck, Place,
 };
 use durin_source::MemorySource;
 use durin_testkit::tree::{Kind, Node, Time, Tree};
-use durin_writer::{BuildOptions, Events, Input, Report, Stats};
+use durin_writer::{BuildOptions, Input, Report, Stats};
 
 /// The result of a build.
 pub(crate) struct Built {

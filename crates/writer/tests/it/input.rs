@@ -6,8 +6,9 @@ use std::os::unix::net::UnixListener;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 
+use durin_format::events::Quiet;
 use durin_writer::filter::{Filter, Verdict};
-use durin_writer::{BuildOptions, Input, Order, Silent, Stats};
+use durin_writer::{BuildOptions, Input, Order, Stats};
 
 use crate::harness::{build, options, put};
 
@@ -31,12 +32,8 @@ fn filter_prunes() {
         ["keep/", "keep/a.c", "sub/", "sub/z.o"]
     );
 
-    let decisions = durin_writer::decide(
-        &options,
-        &Stats::default(),
-        &Silent,
-        &AtomicBool::new(false),
-    );
+    let decisions =
+        durin_writer::decide(&options, &Stats::default(), &Quiet, &AtomicBool::new(false));
     let lines: Vec<String> = decisions
         .unwrap()
         .into_iter()
@@ -162,8 +159,8 @@ fn input_that_is_no_directory() {
         let options = options(&dir.path().join(name));
         let mut out = Vec::new();
         let never = AtomicBool::new(false);
-        let error = durin_writer::build(&options, &mut out, &Stats::default(), &Silent, &never)
-            .unwrap_err();
+        let error =
+            durin_writer::build(&options, &mut out, &Stats::default(), &Quiet, &never).unwrap_err();
         assert!(error.to_string().contains(expect), "{error}");
         assert!(out.is_empty());
     }

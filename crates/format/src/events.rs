@@ -1,12 +1,12 @@
-//! What the driver has to say while it runs.
+//! What a library says while it works; the program decides where it goes.
 
-/// Takes the driver's messages; the caller decides where they go.
+/// Takes messages. Called from several threads.
 ///
-/// Called from every server thread.
+/// Messages are lower case, without a full stop.
 pub trait Events: Send + Sync {
-    /// Something failed that a reader was told about as an error number only.
+    /// Something is missing or failed, and the work goes on without it.
     fn error(&self, message: &str);
-    /// Something is odd, but the driver goes on.
+    /// Something may not be what the user wants.
     fn warn(&self, message: &str);
     /// Something worth knowing happened.
     fn info(&self, message: &str);
