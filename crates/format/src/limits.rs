@@ -13,6 +13,15 @@ pub const HISTORY_BYTES_MAX: u64 = 64 << 20;
 /// and everything else together stays below that in practice. A reader can be told a lower one.
 pub const METADATA_BYTES_MAX: u64 = 4 << 30;
 
+/// How long metadata may be after decompression whatever it was compressed to. See [`METADATA_EXPANSION_MAX`].
+pub const METADATA_ANY_BYTES_MAX: u64 = 128 << 20;
+
+/// How many times as long as its payload metadata above [`METADATA_ANY_BYTES_MAX`] may be.
+///
+/// A payload of 100 KiB can claim gigabytes. Honest metadata of that size names millions of inodes one after the other,
+/// and such numbers do not compress a hundredfold.
+pub const METADATA_EXPANSION_MAX: u64 = 256;
+
 /// Longest section index: 2^22 sections of 8 bytes, which is 4 TiB in blocks of 1 MiB.
 pub const INDEX_BYTES_MAX: u64 = 32 << 20;
 

@@ -71,7 +71,8 @@ impl Metadata {
         let section = list.only(SectionType::MetadataV2)?;
         let schema = load_schema(source.as_ref(), list.version, list)
             .map_err(|error| error.at(schema_section.location()))?;
-        let contents = payload::load(source.as_ref(), list.version, section, metadata_bytes_max)?;
+        let len_max = metadata_bytes_max.min(plausible_bytes_max(section.payload_len));
+        let contents = payload::load(source.as_ref(), list.version, section, len_max)?;
         Self::resolve(source, &schema, contents, section.location())
             .map_err(|error| error.at(section.location()))
     }
@@ -248,6 +249,13 @@ impl Metadata {
             ))
         }
     }
+}
+
+/// Longest metadata that is believed of a payload of `payload_len` bytes.
+fn plausible_bytes_max(payload_len: u64) -> u64 {
+    payload_len
+        .saturating_mul(limits::METADATA_EXPANSION_MAX)
+        .max(limits::METADATA_ANY_BYTES_MAX)
 }
 
 fn load_schema(source: &dyn Source, version: Version, list: &SectionList) -> Result<Schema> {

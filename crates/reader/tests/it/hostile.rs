@@ -169,3 +169,50 @@ fn walk_over(image: &Image) {
         );
     }
 }
+
+/// A zstd frame of `mib` MiB of zeros: 32 bytes a MiB.
+fn zstd_zeros(mib: usize) -> Vec<u8> {
+    const BLOCK_LEN: u32 = 128 << 10;
+    let mut frame = vec![0x28, 0xb5, 0x2f, 0xfd];
+    // One segment, and its length in eight bytes.
+    frame.push(0xe0);
+    frame.extend(((mib as u64) << 20).to_le_bytes());
+    let block_count = mib * 8;
+    for block in 1..=block_count {
+        let is_last = u32::from(block == block_count);
+        // A block of one repeated byte.
+        let header = is_last | 1 << 1 | BLOCK_LEN << 3;
+        frame.extend_from_slice(&header.to_le_bytes()[..3]);
+        frame.push(0);
+    }
+    frame
+}
+
+#[test]
+fn metadata_that_swells_without_measure_is_refused() {
+    let vectors = require!(Vectors::find());
+    let bytes = std::fs::read(vectors.image("handmade", "base")).unwrap();
+    let parts = Parts::of(&open_bytes(bytes, &quick()).unwrap());
+    let open = |mib| {
+        let payload = zstd_zeros(mib);
+        let (none, zstd) = (CompressionType::None, CompressionType::Zstd);
+        let mut bytes = Vec::new();
+        bytes.extend(encode_header(
+            0,
+            SectionType::MetadataV2Schema,
+            none,
+            &parts.schema,
+        ));
+        bytes.extend_from_slice(&parts.schema);
+        bytes.extend(encode_header(1, SectionType::MetadataV2, zstd, &payload));
+        bytes.extend(payload);
+        open_bytes(bytes, &quick()).unwrap_err().to_string()
+    };
+    for mib in [129, 3000] {
+        let message = open(mib);
+        assert!(message.contains("bytes allowed here"), "{message}");
+    }
+    // Below that it is read, and then makes no sense.
+    let message = open(1);
+    assert!(!message.contains("bytes allowed here"), "{message}");
+}
