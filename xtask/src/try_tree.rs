@@ -26,7 +26,7 @@ const TREES: [&str; 7] = [
     "/etc",
 ];
 /// Large enough to show something, small enough for a cup of tea at the default level.
-const HANDY_BYTES: std::ops::Range<u64> = 50 << 20..700 << 20;
+const HANDY_BYTES: std::ops::Range<u64> = 30 << 20..300 << 20;
 
 pub(crate) fn run(arguments: &[String]) -> Result<()> {
     workspace::check_options(arguments, &["level"])?;

@@ -15,9 +15,9 @@ const OLD: &[u8] = b"what stood there before";
 /// A tree that takes a while to pack and does not shrink.
 fn fill(dir: &Path) {
     let mut random = Random::new(4);
-    for index in 0..40 {
-        std::fs::write(dir.join(format!("random-{index}")), random.bytes(500_000)).unwrap();
-        std::fs::write(dir.join(format!("text-{index}")), random.text(500_000)).unwrap();
+    for index in 0..20 {
+        std::fs::write(dir.join(format!("random-{index}")), random.bytes(300_000)).unwrap();
+        std::fs::write(dir.join(format!("text-{index}")), random.text(300_000)).unwrap();
     }
 }
 
@@ -149,7 +149,7 @@ fn a_full_disk_leaves_nothing_behind() {
     if !is_root() || SmallDisk::new(1 << 20).is_none() {
         return skipped("a small disk can only be mounted by root");
     }
-    for bytes in [4096, 40_960, 1 << 20, 5 << 20, 15 << 20, 20 << 20] {
+    for bytes in [4096, 40_960, 1 << 20, 3 << 20, 5 << 20] {
         let disk = SmallDisk::new(bytes).unwrap();
         let image = disk.point.join("image.dwarfs");
         let build = || programs().build(&source, &image).args(["-l1", "-S16"]);
