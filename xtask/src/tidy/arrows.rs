@@ -25,11 +25,13 @@ const ALLOWED: &[(&str, &[&str])] = &[
 
 /// Crates that tests of any crate may use besides what the crate itself may use.
 const FOR_TESTS: &[&str] = &["testkit", "source"];
-/// Crates above `reader` whose tests need images and may have them built.
-const TESTS_BUILD_IMAGES: &[&str] = &["extract", "fuse", "cli"];
-
-/// Tests that read images of the reference, whose metadata is compressed.
-const TESTS_DECOMPRESS: &[&str] = &["format"];
+/// Further crates for the tests of one: what is stored has to be unpacked, what is built read, what is read built.
+const FOR_TESTS_OF: &[(&str, &[&str])] = &[
+    ("format", &["codec"]),
+    ("writer", &["reader"]),
+    ("extract", &["writer", "codec"]),
+    ("fuse", &["writer", "codec"]),
+];
 
 /// Complains about arrows that are not in the table; takes the answer of `cargo metadata --no-deps`.
 pub(super) fn check(metadata: &Value) -> Vec<String> {
@@ -48,11 +50,10 @@ pub(super) fn check(metadata: &Value) -> Vec<String> {
             }
             let target = short(&dependency["name"]);
             let is_test = dependency["kind"] == "dev";
-            let builds_images = TESTS_BUILD_IMAGES.contains(&name);
+            let for_its_tests = FOR_TESTS_OF.iter().find(|(known, _)| *known == name);
+            let for_its_tests = for_its_tests.map_or(&[][..], |(_, targets)| targets);
             let is_allowed = allowed.contains(&target)
-                || is_test && TESTS_DECOMPRESS.contains(&name) && target == "codec"
-                || is_test && FOR_TESTS.contains(&target)
-                || is_test && builds_images && matches!(target, "writer" | "codec");
+                || is_test && (FOR_TESTS.contains(&target) || for_its_tests.contains(&target));
             if !is_allowed {
                 let arrow = if is_test { "tests of " } else { "" };
                 complaints.push(format!("{arrow}{name} -> {target}: not an allowed arrow"));
@@ -83,6 +84,8 @@ mod tests {
         assert_eq!(complaints("durin-format", "durin-reader", None), 1);
         assert_eq!(complaints("durin-reader", "durin-writer", None), 1);
         assert_eq!(complaints("durin-reader", "durin-writer", Some("dev")), 1);
+        assert_eq!(complaints("durin-writer", "durin-reader", Some("dev")), 0);
+        assert_eq!(complaints("durin-writer", "durin-reader", None), 1);
         assert_eq!(complaints("durin-extract", "durin-writer", Some("dev")), 0);
         assert_eq!(complaints("durin-reader", "durin-testkit", Some("dev")), 0);
         assert_eq!(complaints("durin-reader", "durin-testkit", None), 1);
