@@ -10,7 +10,7 @@ use std::sync::Mutex;
 use std::time::Instant;
 
 use anyhow::{Context, Result, bail, ensure};
-use durin_testkit::{mount, python::Decoder, vectors::Vectors};
+use durin_testkit::{mount, python::Decoder, skip::is_root, vectors::Vectors};
 
 use crate::workspace::{cargo, succeed};
 use crate::{install, tidy, workspace};
@@ -99,7 +99,9 @@ fn prepare() -> Vec<String> {
     for error in attempts.into_iter().filter_map(Result::err) {
         println!("{error:#}");
     }
+    let not_root = "owners, devices and full disks need root".to_owned();
     let missing: Vec<String> = [
+        (!is_root()).then_some(not_root),
         mount::available().err(),
         Vectors::find().err(),
         Decoder::find().err(),

@@ -25,14 +25,29 @@ pub fn available() -> Result<(), String> {
     {
         return Err(format!("no FUSE: /dev/fuse: {error}"));
     }
+    if crate::skip::is_root() {
+        return if may_mount() {
+            Ok(())
+        } else {
+            Err("no FUSE: root in this container may not mount".to_owned())
+        };
+    }
     let helper = Command::new("fusermount3")
         .arg("--version")
         .stdout(Stdio::null())
         .status();
-    if helper.is_err() && !crate::skip::is_root() {
-        return Err("no FUSE: fusermount3 is not installed".to_owned());
-    }
-    Ok(())
+    helper
+        .map(drop)
+        .map_err(|error| format!("no FUSE: fusermount3: {error}"))
+}
+
+/// Whether this process has the capability to mount, which root in a container often lacks.
+fn may_mount() -> bool {
+    const CAP_SYS_ADMIN: u32 = 21;
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let effective = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
+    let effective = effective.and_then(|hex| u64::from_str_radix(hex.trim(), 16).ok());
+    effective.is_some_and(|capabilities| capabilities & (1 << CAP_SYS_ADMIN) != 0)
 }
 
 /// A mounted image.
