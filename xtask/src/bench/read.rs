@@ -13,7 +13,7 @@ use durin_testkit::programs::Programs;
 use durin_testkit::run::{Run, cpu_time};
 use durin_testkit::skip::is_root;
 
-use super::build::mksquashfs;
+use super::build::Builder;
 use crate::install;
 use crate::workspace::succeed;
 
@@ -46,23 +46,32 @@ pub(super) fn run(programs: &Programs, source: &Path, scratch: &Path, runs: usiz
         return Ok(());
     }
     let pairs = [
-        ("zstd", "-l 7", "-comp zstd -Xcompression-level 22 -b 1M"),
-        ("lz4", "-l 1", "-comp lz4 -b 1M"),
+        (
+            "zstd",
+            Builder::Mkdwarfs("-l 7"),
+            Builder::Mksquashfs("-comp zstd -Xcompression-level 22 -b 1M"),
+        ),
+        (
+            "lz4",
+            Builder::Mkdwarfs("-l 1 -S 20"),
+            Builder::Mksquashfs("-comp lz4 -b 1M"),
+        ),
     ];
-    for (codec, our_settings, squashfs_settings) in pairs {
-        let ours = scratch.join("read.dwarfs");
-        let squashfs = scratch.join("read.squashfs");
-        let build = programs
-            .build(source, &ours)
-            .args(["--progress=none", "--force"]);
-        let outcome = build.args(our_settings.split(' ')).output();
-        ensure!(outcome.code == Some(0), "mkdwarfs: {outcome}");
-        let has_squashfs = install::has("mksquashfs");
-        if has_squashfs {
-            let outcome = mksquashfs(source, &squashfs, squashfs_settings).output();
-            ensure!(outcome.code == Some(0), "mksquashfs: {outcome}");
+    let has_squashfs = install::has("mksquashfs");
+    for (codec, ours, squashfs) in pairs {
+        let builders = if has_squashfs {
+            vec![ours, squashfs]
+        } else {
+            vec![ours]
+        };
+        for builder in builders {
+            // The building part has left its images.
+            if !builder.image(scratch).is_file() {
+                builder.build(programs, source, scratch)?;
+            }
         }
-        println!("Images: `mkdwarfs {our_settings}` and `mksquashfs {squashfs_settings}`.\n");
+        println!("Images: `{ours}`, `{squashfs}`.\n");
+        let (ours, squashfs) = (ours.image(scratch), squashfs.image(scratch));
         table(
             codec,
             &drivers(programs, &ours, &squashfs, has_squashfs),
