@@ -59,24 +59,29 @@ impl Pool<'_> {
     /// Starts the threads, which work until no more blocks come or nobody takes the sections any more.
     ///
     /// # Errors
-    /// What making an encoder or starting a thread gives.
+    /// What making an encoder or starting the first thread gives.
     pub(crate) fn start(
         &self,
         blocks: &Receiver<Block>,
         sections: &Sender<Compressed>,
     ) -> Result<()> {
         let niceness = self.niceness;
-        for _ in 0..self.workers.max(1) {
+        for number in 0..self.workers.max(1) {
             let mut worker = Worker {
                 encoder: self.spec.encoder(self.block_len, None)?,
                 kind: self.spec.compression_type(),
                 blocks: blocks.clone(),
                 sections: sections.clone(),
             };
-            spawn_detached(move || {
+            let started = spawn_detached(move || {
                 be_nice(niceness);
                 worker.work();
-            })?;
+            });
+            match started {
+                // The others do it, then.
+                Err(_) if number > 0 => break,
+                started => drop(started?),
+            }
         }
         Ok(())
     }

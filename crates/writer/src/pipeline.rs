@@ -28,7 +28,7 @@ use crate::scan;
 use crate::segment::{Chunks, Permit, Queues, Segmenter};
 use crate::sparse;
 use crate::stats::{Phase, Stats};
-use crate::sync::run_detached;
+use crate::sync::{no_thread, run_detached};
 use crate::tree::usize_of;
 use durin_format::events::Events;
 
@@ -160,10 +160,15 @@ fn write_blocks(source: &Source<'_>, emitter: &mut Emitter<'_>) -> Result<Chunks
 
     let reader = Reader::new(source);
     thread::scope(|scope| {
-        for _ in 0..readers {
+        for number in 0..readers {
             let (free_buffers, run_sender) = (free_buffers.clone(), run_sender.clone());
             let reader = &reader;
-            scope.spawn(move || reader.work(&free_buffers, &run_sender));
+            let work = move || reader.work(&free_buffers, &run_sender);
+            match thread::Builder::new().spawn_scoped(scope, work) {
+                // The others do it, then.
+                Err(_) if number > 0 => break,
+                started => drop(started.map_err(no_thread)?),
+            }
         }
         drop((free_buffers, run_sender));
         let queues = Queues {
@@ -173,7 +178,9 @@ fn write_blocks(source: &Source<'_>, emitter: &mut Emitter<'_>) -> Result<Chunks
             blocks,
         };
         let segmenter = Segmenter::new(context, source.contents.len(), queues);
-        let segmenter = scope.spawn(|| segmenter.run());
+        let segmenter = thread::Builder::new()
+            .spawn_scoped(scope, || segmenter.run())
+            .map_err(no_thread)?;
         let written = emitter.blocks(&sections, &permit_sender);
         drop((sections, permit_sender));
         let chunks = match segmenter.join() {

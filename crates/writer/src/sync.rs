@@ -1,5 +1,6 @@
 //! Starting threads, in one place.
 
+use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread;
@@ -17,22 +18,19 @@ const BATCH_MAX: usize = 16;
 /// The least number of times that a thread goes for items, so that slow ones are shared out.
 const BATCHES_PER_THREAD_MIN: usize = 32;
 
-/// Runs `work` on `count` threads (at least one) and returns what each returned.
+/// Runs `work` on `count` threads (at least one), this one being one of them, and returns what each returned.
 ///
-/// A panic of a thread is passed on.
+/// A thread that the system does not give leaves its share to the others. A panic of a thread is passed on.
 pub(crate) fn in_parallel<T: Send>(count: usize, work: impl Fn() -> T + Sync) -> Vec<T> {
-    if count <= 1 {
-        return vec![work()];
-    }
     thread::scope(|scope| {
-        let threads: Vec<_> = (0..count).map(|_| scope.spawn(&work)).collect();
-        threads
-            .into_iter()
-            .map(|thread| match thread.join() {
-                Ok(result) => result,
-                Err(panic) => std::panic::resume_unwind(panic),
-            })
-            .collect()
+        let start = || thread::Builder::new().spawn_scoped(scope, &work);
+        let others: Vec<_> = (1..count).map_while(|_| start().ok()).collect();
+        let mut results = vec![work()];
+        results.extend(others.into_iter().map(|thread| match thread.join() {
+            Ok(result) => result,
+            Err(panic) => std::panic::resume_unwind(panic),
+        }));
+        results
     })
 }
 
@@ -93,7 +91,10 @@ pub(crate) fn run_detached<T: Send + 'static>(
 pub(crate) fn spawn_detached(
     work: impl FnOnce() + Send + 'static,
 ) -> Result<thread::JoinHandle<()>> {
-    thread::Builder::new()
-        .spawn(work)
-        .map_err(|error| Error::io("cannot start a thread", error))
+    thread::Builder::new().spawn(work).map_err(no_thread)
+}
+
+/// The error when the system has no thread to give.
+pub(crate) fn no_thread(error: io::Error) -> Error {
+    Error::io("cannot start a thread", error)
 }

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io::Write as _;
+use std::os::unix::fs::PermissionsExt as _;
 use std::process::{Command, Stdio};
 
 use durin_testkit::json;
@@ -381,4 +382,44 @@ fn an_interrupted_build_leaves_nothing() {
         .output();
     assert_eq!(outcome.code, Some(128 + 15), "{outcome}");
     assert_eq!(place.names(), [""; 0]);
+}
+
+#[test]
+fn a_system_without_threads_to_give_is_a_clean_error() {
+    let place = Place::new();
+    fs::set_permissions(place.path(""), fs::Permissions::from_mode(0o777)).unwrap();
+    // No limit holds for root. The other user needs a number that nobody has, whose processes would count.
+    let limited = |threads: u32| {
+        let run = program("prlimit")
+            .current_dir(&place.path(""))
+            .arg(format!("--nproc={threads}"));
+        let run = if durin_testkit::skip::is_root() {
+            run.args(["setpriv", "--reuid=1954321", "--clear-groups"])
+        } else {
+            run
+        };
+        run.arg(env!("CARGO_BIN_EXE_mkdwarfs"))
+    };
+    let probe = limited(64).arg("--version").output();
+    if probe.code != Some(0) {
+        println!("SKIPPED: cannot run a program with a limit of threads: {probe}");
+        return;
+    }
+    let mut codes = std::collections::BTreeSet::new();
+    for threads in (1..8).chain([64]) {
+        let image = format!("image{threads}");
+        let outcome = limited(threads)
+            .args(["-i", "tree", "-l1", "-N8", "--no-progress", "-o", &image])
+            .output();
+        let is_built = outcome.code == Some(0);
+        let is_clean = outcome.code == Some(1) && outcome.stderr.contains("cannot start a thread");
+        assert!(
+            is_built || is_clean || outcome.code == Some(2),
+            "{threads} threads: {outcome}"
+        );
+        assert_eq!(place.path(&image).exists(), !is_clean);
+        codes.extend(outcome.code);
+    }
+    assert!(codes.contains(&1) && codes.len() > 1, "{codes:?}");
+    assert!(place.names().iter().all(|name| !name.contains("partial")));
 }

@@ -36,13 +36,21 @@ pub(crate) fn extract(job: &Job<'_>, is_there: &[bool]) -> Result<()> {
     let workers = workers(job.options.disk_writers);
     let (sender, receiver) = bounded(2 * workers);
     thread::scope(|scope| {
-        for _ in 0..workers {
+        let mut started = Ok(());
+        for number in 0..workers {
             let receiver = receiver.clone();
             let (files, end) = (&files, &end);
-            scope.spawn(move || work(job, files, end, &receiver));
+            let work = move || work(job, files, end, &receiver);
+            if let Err(error) = thread::Builder::new().spawn_scoped(scope, work) {
+                // The others do it, if there are any.
+                if number == 0 {
+                    started = Err(Error::io("cannot start a thread", error));
+                }
+                break;
+            }
         }
         drop(receiver);
-        end.keep(hand_out::hand_out(job, &files, &end, &sender));
+        end.keep(started.and_then(|()| hand_out::hand_out(job, &files, &end, &sender)));
         drop(sender);
     });
     end.result()
