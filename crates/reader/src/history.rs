@@ -21,7 +21,13 @@ impl Image {
                 continue;
             }
             let source = self.source();
-            let loaded = payload::load(source, self.version(), section, limits::HISTORY_BYTES_MAX)?;
+            let loaded = payload::load(
+                source,
+                self.version(),
+                section,
+                limits::HISTORY_BYTES_MAX,
+                u64::MAX,
+            )?;
             let history = History::parse(loaded.bytes(source))
                 .map_err(|error| error.at(section.location()))?;
             all.entries.extend(history.entries);

@@ -53,7 +53,7 @@ impl Image {
     pub fn open(source: Arc<dyn Source>, options: &ImageOptions) -> Result<Self> {
         let span = find_span(source.as_ref(), options)?;
         let list = SectionList::read(source.as_ref(), span)?;
-        let metadata = Metadata::open(&source, &list, options.metadata_bytes_max)?;
+        let metadata = Metadata::open(&source, &list, options)?;
         let cache = BlockCache::new(
             &source,
             list.of_type(SectionType::Block).copied().collect(),
@@ -193,6 +193,7 @@ impl Image {
             self.version(),
             section,
             limits::SCHEMA_BYTES_MAX,
+            u64::MAX,
         )?;
         Ok(loaded.bytes(self.source()).to_vec())
     }

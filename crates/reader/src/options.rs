@@ -15,6 +15,10 @@ pub struct ImageOptions {
     pub cache: CacheOptions,
     /// Most bytes of decompressed metadata.
     pub metadata_bytes_max: u64,
+    /// Uncompressed metadata of up to so many bytes is read into memory although it could be used where it is mapped.
+    ///
+    /// Who uses an image for long chooses this: touching a mapping whose file has been cut short ends the process.
+    pub metadata_copy_max: u64,
 }
 
 impl Default for ImageOptions {
@@ -25,6 +29,7 @@ impl Default for ImageOptions {
             check: MetadataCheck::Quick,
             cache: CacheOptions::default(),
             metadata_bytes_max: limits::METADATA_BYTES_MAX,
+            metadata_copy_max: 0,
         }
     }
 }

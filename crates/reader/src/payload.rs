@@ -130,19 +130,20 @@ impl Loaded {
 }
 
 /// Verifies the XXH3 of a section that is no block and decompresses it to at most `len_max` bytes.
-/// Nothing is copied when the payload is stored as it is and the source has a mapping.
+/// Nothing is copied when the payload is stored as it is, the source has a mapping, and it is longer than `copy_max`.
 pub(crate) fn load(
     source: &dyn Source,
     version: Version,
     section: &Section,
     len_max: u64,
+    copy_max: u64,
 ) -> Result<Loaded> {
     let place = |error: Error| error.at(section.location());
     // What is no longer compressed cannot be longer than allowed; what is compressed can be a little longer than what
     // it decompresses to, and is bounded by the file.
     let payload_max = len_max.saturating_mul(2);
     let end = section.payload_offset + section.payload_len;
-    let in_place = mapped_range(source, section);
+    let in_place = mapped_range(source, section).filter(|_| section.payload_len > copy_max);
     let payload = match &in_place {
         Some((_, payload)) => Cow::Borrowed(*payload),
         None => Cow::Owned(read(source, section, payload_max)?),

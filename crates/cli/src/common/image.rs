@@ -14,6 +14,11 @@ use super::size;
 /// The environment variable that chooses how images are read.
 const IO_LAYER_VARIABLE: &str = "DWARFS_IOLAYER_OPTS";
 
+/// Metadata of up to so many bytes is read into memory by programs that use an image for long, so that an image cut short
+/// meanwhile gives I/O errors. That takes as long as verifying its checksum, which is done anyway. Only trees of millions
+/// of files have more; theirs is used where it is mapped, and can leave memory again.
+pub(crate) const METADATA_COPY_MAX: u64 = 64 << 20;
+
 /// Opens the image at `path`.
 pub(crate) fn open(path: &Path, options: &ImageOptions, logger: &Logger) -> Result<Image, Error> {
     let source = open_source(path, logger)?;

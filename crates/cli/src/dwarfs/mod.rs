@@ -18,7 +18,7 @@ use std::time::Instant;
 
 use clap::ArgMatches;
 use durin_fuse::{Session, Unmounted, Unmounter};
-use durin_reader::Image;
+use durin_reader::{Image, ImageOptions};
 use signal_hook::iterator::Signals;
 
 use crate::common::exit::{self, Failure};
@@ -107,7 +107,11 @@ fn serve(
     logger.info(format!("dwarfs ({})", banner::release()));
     let image_path = std::path::absolute(&options.image).unwrap_or_else(|_| options.image.clone());
     let mountpoint = Mountpoint::choose(options, &image_path)?;
-    let image = Arc::new(image::open(&image_path, &plan.image, logger)?);
+    let image_options = ImageOptions {
+        metadata_copy_max: image::METADATA_COPY_MAX,
+        ..plan.image.clone()
+    };
+    let image = Arc::new(image::open(&image_path, &image_options, logger)?);
     memory_lock::apply(plan.memory_lock, &image, logger)?;
     let session = mount(image, &image_path, mountpoint.path(), plan, logger)?;
     let interrupted = unmount_on_signal(session.unmounter()).map_err(|error| {
@@ -205,7 +209,7 @@ fn mount(
 
 /// Starts a thread that unmounts at the first signal; the result tells later whether one came.
 fn unmount_on_signal(unmounter: Unmounter) -> std::io::Result<Arc<AtomicBool>> {
-    let mut arriving = Signals::new(signals::ENDING)?;
+    let mut arriving = Signals::new(signals::ending())?;
     let interrupted = Arc::new(AtomicBool::new(false));
     let flag = Arc::clone(&interrupted);
     std::thread::Builder::new()

@@ -91,6 +91,7 @@ fn refuse_archives(options: &Options) -> Result<(), Failure> {
 fn image_options(options: &Options) -> ImageOptions {
     let mut image = ImageOptions {
         offset: options.basic.image_offset,
+        metadata_copy_max: image::METADATA_COPY_MAX,
         ..ImageOptions::default()
     };
     image.cache.bytes_max = options.tuning.cache_size;

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use durin_testkit::mount::{self, Mount};
 use durin_testkit::require;
 
-use crate::support::{Place, dwarfs, fails_with};
+use crate::support::{Place, dwarfs, fails_with, mkdwarfs};
 
 fn driver() -> &'static std::path::Path {
     std::path::Path::new(env!("CARGO_BIN_EXE_dwarfs"))
@@ -50,6 +50,60 @@ fn foreground_ends_with_the_mount() {
 }
 
 #[test]
+fn an_image_cut_short_under_a_mount_gives_errors() {
+    require!(mount::available());
+    let place = Place::new();
+    let image = place.path("cut.dwarfs");
+    mkdwarfs()
+        .arg("-i")
+        .arg(place.tree())
+        .arg("-o")
+        .arg(&image)
+        .arg("-l0")
+        .succeed();
+    let mounted = Mount::foreground(driver(), &image, &[]);
+    fs::File::options()
+        .write(true)
+        .open(&image)
+        .unwrap()
+        .set_len(0)
+        .unwrap();
+    // Names and attributes are in memory, contents are gone.
+    assert_eq!(fs::read_dir(mounted.path().join("sub")).unwrap().count(), 5);
+    let error = fs::read(mounted.path().join("hello")).unwrap_err();
+    assert_eq!(error.raw_os_error(), Some(5));
+    assert_eq!(mounted.unmount(), Some(0));
+}
+
+#[test]
+fn nohup_is_respected() {
+    require!(mount::available());
+    let place = Place::new();
+    let point = place.path("mnt");
+    fs::create_dir_all(&point).unwrap();
+    let mut driver = Command::new("nohup")
+        .arg(driver())
+        .args([&place.image(), &point])
+        .arg("-f")
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    wait_until(|| mount::is_mount_point(&point));
+    let kill = |signal: &str| {
+        let mut kill = Command::new("kill");
+        kill.args(["-s", signal, &driver.id().to_string()]);
+        assert!(kill.status().unwrap().success());
+    };
+    kill("HUP");
+    std::thread::sleep(Duration::from_millis(200));
+    assert!(mount::is_mount_point(&point));
+    kill("TERM");
+    assert_eq!(driver.wait().unwrap().code(), Some(8));
+}
+
+#[test]
 fn signals_unmount() {
     require!(mount::available());
     let place = Place::new();
@@ -57,7 +111,10 @@ fn signals_unmount() {
     for signal in ["INT", "TERM", "HUP"] {
         let point = place.path("mnt");
         fs::create_dir_all(&point).unwrap();
-        let mut driver = Command::new(driver())
+        // Whoever started the tests with nohup does not mean these drivers.
+        let mut driver = Command::new("env")
+            .arg("--default-signal=HUP")
+            .arg(driver())
             .arg(&image)
             .arg(&point)
             .arg("-f")

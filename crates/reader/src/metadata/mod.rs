@@ -25,6 +25,7 @@ pub(crate) use reverse::LinkCounts;
 pub(crate) use shared::SharedFiles;
 pub(crate) use table::IndexTable;
 
+use crate::options::ImageOptions;
 use crate::payload::{self, Loaded};
 use crate::sections::SectionList;
 use crate::sync::OnceLock;
@@ -65,14 +66,20 @@ impl Metadata {
     pub(crate) fn open(
         source: &Arc<dyn Source>,
         list: &SectionList,
-        metadata_bytes_max: u64,
+        options: &ImageOptions,
     ) -> Result<Self> {
         let schema_section = list.only(SectionType::MetadataV2Schema)?;
         let section = list.only(SectionType::MetadataV2)?;
         let schema = load_schema(source.as_ref(), list.version, list)
             .map_err(|error| error.at(schema_section.location()))?;
-        let len_max = metadata_bytes_max.min(plausible_bytes_max(section.payload_len));
-        let contents = payload::load(source.as_ref(), list.version, section, len_max)?;
+        let len_max = plausible_bytes_max(section.payload_len).min(options.metadata_bytes_max);
+        let contents = payload::load(
+            source.as_ref(),
+            list.version,
+            section,
+            len_max,
+            options.metadata_copy_max,
+        )?;
         Self::resolve(source, &schema, contents, section.location())
             .map_err(|error| error.at(section.location()))
     }
@@ -260,7 +267,7 @@ fn plausible_bytes_max(payload_len: u64) -> u64 {
 
 fn load_schema(source: &dyn Source, version: Version, list: &SectionList) -> Result<Schema> {
     let section = list.only(SectionType::MetadataV2Schema)?;
-    let loaded = payload::load(source, version, section, limits::SCHEMA_BYTES_MAX)?;
+    let loaded = payload::load(source, version, section, limits::SCHEMA_BYTES_MAX, u64::MAX)?;
     Schema::parse(loaded.bytes(source))
 }
 
