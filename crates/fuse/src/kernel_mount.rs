@@ -9,6 +9,7 @@ use std::fs::File;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use durin_format::{Error, Result};
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, StatxFlags};
@@ -30,6 +31,8 @@ pub(crate) struct Mounted {
     path: PathBuf,
     /// The device number the kernel gave to the file system, by which it is told from any other at the same place.
     device: (u32, u32),
+    /// Whether the kernel has ended it, after which it gives the number to the next one.
+    is_gone: AtomicBool,
     /// The end of `fusermount3`'s leash: it unmounts when this closes.
     _auto_unmount: Option<UnixStream>,
 }
@@ -74,6 +77,7 @@ pub(crate) fn mount(
     let mounted = Mounted {
         path,
         device,
+        is_gone: AtomicBool::new(false),
         _auto_unmount: auto_unmount,
     };
     Ok((fd, mounted))
@@ -118,8 +122,13 @@ impl Mounted {
         )
     }
 
+    /// Says that there is nothing to unmount any more.
+    pub(crate) fn set_gone(&self) {
+        self.is_gone.store(true, Ordering::Relaxed);
+    }
+
     fn stands(&self) -> bool {
-        device_at(&self.path) == Ok(self.device)
+        !self.is_gone.load(Ordering::Relaxed) && device_at(&self.path) == Ok(self.device)
     }
 
     fn failed(&self, errno: Errno) -> Error {

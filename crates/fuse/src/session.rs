@@ -86,6 +86,10 @@ impl Session {
         let served = inner
             .run()
             .map_err(|error| Error::io("serving the kernel's requests", error));
+        if served.is_ok() {
+            // The kernel has said that the file system is gone. What stands there now may have its device number.
+            mounted.0.set_gone();
+        }
         drop(mounted);
         served
     }

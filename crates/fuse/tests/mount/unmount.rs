@@ -68,3 +68,33 @@ fn a_mount_below_is_not_taken_for_ours() {
     assert_eq!(lower.unmounter.unmount().unwrap(), Unmounted::Clean);
     lower.wait().unwrap();
 }
+
+#[test]
+fn the_next_mount_at_the_same_place_is_not_taken_for_ours() {
+    let vectors = require!(ready());
+    let image = vectors.image("handmade", "base");
+    let dir = tempfile::tempdir().unwrap();
+    // Device numbers are given again at once, but not to us if another program mounts something just then.
+    for _ in 0..5 {
+        let mount = || {
+            durin_fuse::mount(
+                std::sync::Arc::new(crate::open(&image)),
+                dir.path(),
+                &durin_fuse::FsOptions::default(),
+                &durin_fuse::MountOptions::default(),
+                std::sync::Arc::new(crate::Messages::default()),
+            )
+            .unwrap()
+        };
+        let first = mount();
+        rustix::mount::unmount(dir.path(), UnmountFlags::DETACH).unwrap();
+        let second = mount();
+        let unmounter = first.unmounter();
+        first.run().unwrap();
+        assert_eq!(unmounter.unmount().unwrap(), Unmounted::Clean);
+        let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
+        let path = dir.path().to_str().unwrap();
+        assert!(mounts.contains(path), "the second mount still stands");
+        drop(second);
+    }
+}
