@@ -5,9 +5,9 @@
 
 use std::collections::BTreeSet;
 
-use crate::Result;
-use crate::limits::HISTORY_BYTES_MAX;
+use crate::limits::{HISTORY_BYTES_MAX, HISTORY_ENTRY_COUNT_MAX, HISTORY_TEXT_COUNT_MAX};
 use crate::thrift::{Reader, Type, Writer};
+use crate::{Error, Result};
 
 /// All entries of one section, oldest first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -58,16 +58,28 @@ impl History {
     /// Texts that are not UTF-8 have the offending bytes replaced: they are for people to read.
     ///
     /// # Errors
-    /// `Corrupt` if the bytes are not a Compact struct, `Limit` above [`HISTORY_BYTES_MAX`].
+    /// `Corrupt` if the bytes are not a Compact struct, `Limit` above [`HISTORY_BYTES_MAX`],
+    /// [`HISTORY_ENTRY_COUNT_MAX`] or [`HISTORY_TEXT_COUNT_MAX`].
     pub fn parse(payload: &[u8]) -> Result<Self> {
-        if payload.len() as u64 > HISTORY_BYTES_MAX {
-            return Err(crate::Error::limit(format!(
-                "history of {} bytes is longer than HISTORY_BYTES_MAX = {HISTORY_BYTES_MAX}",
+        let mut history = Self::default();
+        history.append(payload, &mut Room::default())?;
+        Ok(history)
+    }
+
+    /// Parses the decompressed payload of a further HISTORY section and takes what it needs from `room`.
+    ///
+    /// # Errors
+    /// As [`Self::parse`]. What was parsed before the error stays.
+    pub fn append(&mut self, payload: &[u8], room: &mut Room) -> Result<()> {
+        let left = room.bytes.checked_sub(payload.len() as u64);
+        room.bytes = left.ok_or_else(|| {
+            Error::limit(format!(
+                "history of {} bytes is longer than what is left of HISTORY_BYTES_MAX = {HISTORY_BYTES_MAX}",
                 payload.len()
-            )));
-        }
+            ))
+        })?;
         let mut reader = Reader::new(payload);
-        read_history(&mut reader).map_err(|error| error.context("history"))
+        read_history(&mut reader, &mut self.entries, room).map_err(|error| error.context("history"))
     }
 
     /// Builds the payload, before compression. Timestamps are stored modulo 2^64.
@@ -84,8 +96,45 @@ impl History {
     }
 }
 
-fn read_history(reader: &mut Reader<'_>) -> Result<History> {
-    let mut history = History::default();
+/// What the history sections of an image may still take, all together.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Room {
+    bytes: u64,
+    entries: usize,
+    texts: usize,
+}
+
+impl Default for Room {
+    fn default() -> Self {
+        Self {
+            bytes: HISTORY_BYTES_MAX,
+            entries: HISTORY_ENTRY_COUNT_MAX,
+            texts: HISTORY_TEXT_COUNT_MAX,
+        }
+    }
+}
+
+impl Room {
+    /// Bytes that a payload may have after decompression.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+}
+
+/// Takes one from what is left of `count`.
+fn take_one(count: &mut usize, what: &str) -> Result<()> {
+    *count = count
+        .checked_sub(1)
+        .ok_or_else(|| Error::limit(format!("too many {what}")))?;
+    Ok(())
+}
+
+fn read_history(
+    reader: &mut Reader<'_>,
+    entries: &mut Vec<HistoryEntry>,
+    room: &mut Room,
+) -> Result<()> {
     let mut last_id = 0;
     while let Some(field) = reader.next_field(&mut last_id)? {
         match field {
@@ -93,7 +142,8 @@ fn read_history(reader: &mut Reader<'_>) -> Result<History> {
                 let (element, count) = reader.list_header()?;
                 for _ in 0..count {
                     if element == Type::Struct {
-                        history.entries.push(read_entry(reader)?);
+                        take_one(&mut room.entries, "entries")?;
+                        entries.push(read_entry(reader, room)?);
                     } else {
                         reader.skip_element(element)?;
                     }
@@ -102,10 +152,10 @@ fn read_history(reader: &mut Reader<'_>) -> Result<History> {
             (_, other) => reader.skip(other)?,
         }
     }
-    Ok(history)
+    Ok(())
 }
 
-fn read_entry(reader: &mut Reader<'_>) -> Result<HistoryEntry> {
+fn read_entry(reader: &mut Reader<'_>, room: &mut Room) -> Result<HistoryEntry> {
     let mut entry = HistoryEntry::default();
     let mut last_id = 0;
     while let Some(field) = reader.next_field(&mut last_id)? {
@@ -113,10 +163,10 @@ fn read_entry(reader: &mut Reader<'_>) -> Result<HistoryEntry> {
             (1, Type::Struct) => entry.version = read_version(reader)?,
             (2, Type::Binary) => entry.system_id = read_text(reader)?,
             (3, Type::Binary) => entry.compiler_id = read_text(reader)?,
-            (4, Type::List) => entry.arguments = Some(read_texts(reader)?),
+            (4, Type::List) => entry.arguments = Some(read_texts(reader, room)?),
             (5, Type::I64) => entry.timestamp = Some(reader.read_i64()?.cast_unsigned()),
             (6, Type::Set) => {
-                entry.library_versions = Some(read_texts(reader)?.into_iter().collect());
+                entry.library_versions = Some(read_texts(reader, room)?.into_iter().collect());
             }
             (_, other) => reader.skip(other)?,
         }
@@ -142,11 +192,12 @@ fn read_version(reader: &mut Reader<'_>) -> Result<DwarfsVersion> {
     Ok(version)
 }
 
-fn read_texts(reader: &mut Reader<'_>) -> Result<Vec<String>> {
+fn read_texts(reader: &mut Reader<'_>, room: &mut Room) -> Result<Vec<String>> {
     let (element, count) = reader.list_header()?;
     let mut texts = Vec::new();
     for _ in 0..count {
         if element == Type::Binary {
+            take_one(&mut room.texts, "arguments and libraries")?;
             texts.push(read_text(reader)?);
         } else {
             reader.skip_element(element)?;
@@ -276,5 +327,42 @@ mod tests {
             ..HistoryEntry::default()
         };
         assert_eq!(history.entries, [expect]);
+    }
+
+    /// A list field of the struct in which it is the first field: `count` elements of `element`, each a zero byte.
+    fn zeros(id: u8, element: u8, count: usize) -> Vec<u8> {
+        let mut bytes = vec![id << 4 | 9, 0xf0 | element];
+        let mut rest = count;
+        while rest > 0x7f {
+            bytes.push(0x80 | u8::try_from(rest & 0x7f).unwrap());
+            rest >>= 7;
+        }
+        bytes.push(u8::try_from(rest).unwrap());
+        bytes.resize(bytes.len() + count, 0);
+        bytes
+    }
+
+    #[test]
+    fn many_empty_things_are_refused_before_they_take_memory() {
+        let history = |count| History::parse(&[zeros(1, 12, count), vec![0]].concat());
+        assert_eq!(history(1000).unwrap().entries.len(), 1000);
+        let error = history(1_000_000).unwrap_err();
+        assert_eq!(error.kind(), crate::ErrorKind::Limit);
+
+        let arguments = |count| {
+            let entry = [zeros(4, 8, count), vec![0]].concat();
+            [vec![0x19, 0x1c], entry, vec![0]].concat()
+        };
+        let few = History::parse(&arguments(200_000)).unwrap();
+        assert_eq!(few.entries[0].arguments.as_ref().unwrap().len(), 200_000);
+        assert!(History::parse(&arguments(1_000_000)).is_err());
+
+        let mut all = History::default();
+        let mut room = Room::default();
+        all.append(&arguments(200_000), &mut room).unwrap();
+        assert!(
+            all.append(&arguments(200_000), &mut room).is_err(),
+            "together too many"
+        );
     }
 }

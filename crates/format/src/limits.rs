@@ -6,15 +6,22 @@
 /// Longest schema section after decompression: the root struct has 36 fields, real schemas are below 3 KiB.
 pub const SCHEMA_BYTES_MAX: u64 = 1 << 20;
 
-/// Longest history section after decompression: an entry is a few hundred bytes plus its command line.
-pub const HISTORY_BYTES_MAX: u64 = 64 << 20;
+/// Longest history after decompression, all sections together: an entry is a few hundred bytes plus its command line,
+/// which no system lets be longer than some MiB.
+pub const HISTORY_BYTES_MAX: u64 = 8 << 20;
+
+/// Most entries of a history, one for each time the image was rewritten. An entry of one byte takes 300 when parsed.
+pub const HISTORY_ENTRY_COUNT_MAX: usize = 1 << 12;
+
+/// Most arguments and names of libraries in a history: an empty one is a byte, and takes 24 when parsed.
+pub const HISTORY_TEXT_COUNT_MAX: usize = 1 << 18;
 
 /// Default for the longest metadata section after decompression: string tables have 32-bit offsets,
 /// and everything else together stays below that in practice. A reader can be told a lower one.
 pub const METADATA_BYTES_MAX: u64 = 4 << 30;
 
 /// How long metadata may be after decompression whatever it was compressed to. See [`METADATA_EXPANSION_MAX`].
-pub const METADATA_ANY_BYTES_MAX: u64 = 128 << 20;
+pub const METADATA_ANY_BYTES_MAX: u64 = 64 << 20;
 
 /// How many times as long as its payload metadata above [`METADATA_ANY_BYTES_MAX`] may be.
 ///
