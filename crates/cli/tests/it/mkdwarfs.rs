@@ -402,7 +402,7 @@ fn a_system_without_threads_to_give_is_a_clean_error() {
     };
     let probe = limited(64).arg("--version").output();
     if probe.code != Some(0) {
-        println!("SKIPPED: cannot run a program with a limit of threads: {probe}");
+        durin_testkit::skip::skipped(&format!("no program runs with a limit of threads: {probe}"));
         return;
     }
     let mut codes = std::collections::BTreeSet::new();
