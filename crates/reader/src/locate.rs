@@ -16,11 +16,22 @@ const OVERLAP_LEN: usize = V2_HEADER_LEN - 1;
 
 /// Returns where the first image begins, in bytes from the start of the file.
 ///
+/// A file that begins with the header of a first section is that image, also when it is damaged further on: the search
+/// could find another image inside of it, and show that one's files as if nothing had happened.
+///
 /// # Errors
 /// `NotFound` if there is none, `Io` if the file cannot be read.
 pub fn find_image(source: &dyn Source) -> Result<u64> {
     let mut window = vec![0; WINDOW_LEN];
     let mut at = 0;
+    let len = fill(
+        source,
+        0,
+        window.get_mut(..V2_HEADER_LEN).unwrap_or_default(),
+    )?;
+    if window.get(..len).and_then(candidate).is_some() {
+        return Ok(0);
+    }
     while let Some(data_offset) = source.next_data(at) {
         // A hit may begin in the hole only with zeros, so it begins here at the earliest.
         at = data_offset;
@@ -128,12 +139,23 @@ mod tests {
     }
 
     #[test]
-    fn an_image_cut_before_its_second_section_is_none() {
-        let mut bytes = image();
-        bytes.truncate(120);
-        for len in 0..bytes.len() {
+    fn an_image_cut_inside_its_first_header_is_none() {
+        let bytes = image();
+        for len in 0..V2_HEADER_LEN {
             let file = MemorySource::new(bytes.get(..len).unwrap().to_vec());
             assert_eq!(find_image(&file).unwrap_err().kind(), ErrorKind::NotFound);
+        }
+    }
+
+    #[test]
+    fn a_damaged_image_is_not_passed_over_for_one_inside() {
+        let mut bytes = image();
+        bytes.truncate(V2_HEADER_LEN + 4);
+        bytes.extend(image());
+        bytes[V2_HEADER_LEN] ^= 1;
+        for cut in [bytes.len(), V2_HEADER_LEN + 4, V2_HEADER_LEN] {
+            let file = MemorySource::new(bytes.get(..cut).unwrap().to_vec());
+            assert_eq!(find_image(&file).unwrap(), 0);
         }
     }
 }
