@@ -68,6 +68,12 @@ impl Image {
     pub fn check(&self, options: &CheckOptions, progress: &(dyn Fn(u64, u64) + Sync)) -> Report {
         let mut report = sections::check(self, options, progress);
         let (errors, warnings) = metadata(self);
+        // A history that cannot be read harms nothing else; a section with a wrong checksum has been reported already.
+        if report.is_ok()
+            && let Err(error) = self.history()
+        {
+            report.warnings.push(format!("history: {error}"));
+        }
         report.errors.extend(errors);
         report.warnings.extend(warnings);
         report

@@ -8,7 +8,7 @@ use durin_format::metadata::{
 };
 use durin_format::section::{CompressionType, SectionType, encode_header};
 use durin_format::{ErrorKind, InodeNum, Result};
-use durin_reader::{Image, ImageOptions, Time};
+use durin_reader::{CheckOptions, Image, ImageOptions, Time};
 
 use crate::common::{checked, open_bytes, quick};
 
@@ -86,6 +86,14 @@ impl Made {
         bytes
     }
 
+    /// The same with a further section, whose checksums are right.
+    fn bytes_with(&self, kind: SectionType, payload: &[u8]) -> Vec<u8> {
+        let mut bytes = self.bytes();
+        bytes.extend(encode_header(3, kind, CompressionType::None, payload));
+        bytes.extend_from_slice(payload);
+        bytes
+    }
+
     fn open(&self, options: &ImageOptions) -> Result<Image> {
         open_bytes(self.bytes(), options)
     }
@@ -101,6 +109,22 @@ fn changed(change: impl FnOnce(&mut Metadata)) -> (Image, String) {
     let mut made = made();
     change(&mut made.metadata);
     (made.open(&quick()).unwrap(), made.refusal())
+}
+
+#[test]
+fn a_history_that_is_none_is_a_warning() {
+    let bytes = made().bytes_with(SectionType::History, b"no Compact struct");
+    let image = open_bytes(bytes, &checked()).unwrap();
+    assert_eq!(image.history().unwrap_err().kind(), ErrorKind::Corrupt);
+    let report = image.check(&CheckOptions::default(), &|_, _| ());
+    assert!(report.is_ok(), "{:?}", report.errors);
+    let [warning] = &report.warnings[..] else {
+        panic!("{:?}", report.warnings);
+    };
+    assert!(
+        warning.starts_with("history: section 3 (HISTORY)"),
+        "{warning}"
+    );
 }
 
 #[test]
