@@ -1,6 +1,8 @@
-//! Hot inner loops behind safe functions: bit fields and zero runs.
+//! Hot inner loops behind safe functions: bit fields, zero runs, rolling and similarity hashes.
 //!
 //! No I/O, no allocation. Nothing here can fail: what an argument asks for beyond the data reads as zero.
 
 pub mod bits;
+pub mod nilsimsa;
+pub mod shingles;
 pub mod zeros;
