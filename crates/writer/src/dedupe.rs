@@ -17,7 +17,7 @@ use crate::context::Context;
 use crate::files::{FileIndex, Files, OpenFile, Opener};
 use crate::sparse::{Extent, SparseFiles};
 use crate::sync::map_in_parallel;
-use crate::tree::{Tree, count_of};
+use crate::tree::{Tree, bytes_of, count_of};
 
 /// Files of this size and more are compared by their first bytes before they are hashed.
 const START_COMPARE_SIZE_MIN: u64 = 1 << 20;
@@ -45,6 +45,11 @@ pub(crate) struct Contents {
 impl Contents {
     pub(crate) fn len(&self) -> u32 {
         count_of(self.starts.len().saturating_sub(1))
+    }
+
+    /// Returns the memory that the tables take.
+    pub(crate) fn bytes(&self) -> u64 {
+        bytes_of(&self.starts) + bytes_of(&self.files)
     }
 
     /// Returns the files that have a content, in their order.

@@ -11,7 +11,7 @@ use rustix::fs::{Mode, OFlags, openat};
 use crate::context::Context;
 use crate::scan::DIRECTORY_FLAGS;
 use crate::status::{Kind, Status};
-use crate::tree::{Detail, DirIndex, EntryIndex, Tree, count_of};
+use crate::tree::{Detail, DirIndex, EntryIndex, Tree, bytes_of, count_of};
 
 /// The place of a file in [`Files::list`].
 pub(crate) type FileIndex = u32;
@@ -86,6 +86,11 @@ impl Files {
             of_entry,
             lost,
         }
+    }
+
+    /// Returns the memory that the tables take.
+    pub(crate) fn bytes(&self) -> u64 {
+        bytes_of(&self.list) + bytes_of(&self.of_entry) + bytes_of(&self.lost)
     }
 
     pub(crate) fn file(&self, index: FileIndex) -> &File {

@@ -81,7 +81,7 @@ pub struct BuildOptions {
     pub scanner_workers: usize,
     /// What is added to the nice value of the threads that compress.
     pub compress_niceness: i32,
-    /// The most bytes of blocks that wait for compression; `None` derives it from the machine.
+    /// The most bytes that the whole process may have; `None` derives them from the machine. See the module `memory`.
     pub memory_limit: Option<u64>,
 }
 

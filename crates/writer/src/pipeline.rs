@@ -18,19 +18,22 @@ use crate::dedupe::dedupe;
 use crate::emit::Emitter;
 use crate::files::Files;
 use crate::filter::Decision;
-use crate::memory::block_count_max;
+use crate::memory::{Budget, Facts, peak_bytes};
 use crate::metadata::Described;
 use crate::options::BuildOptions;
 use crate::order::order;
-use crate::read::{Reader, Source, buffer_count};
+use crate::read::{Reader, Source};
 use crate::report::Report;
 use crate::scan;
 use crate::segment::{Chunks, Permit, Queues, Segmenter};
 use crate::sparse;
 use crate::stats::{Phase, Stats};
 use crate::sync::{no_thread, run_detached};
-use crate::tree::usize_of;
+use crate::tree::{bytes_of, usize_of};
 use durin_format::events::Events;
+
+/// What describing an entry takes beside the tables of the tree, at most.
+const METADATA_BYTES_PER_ENTRY: u64 = 200;
 
 /// Builds an image and writes it to `output`, from its first byte to its last without going back.
 ///
@@ -72,6 +75,12 @@ pub fn build(
     let order = order(context, tree, &files, &contents);
     context.check_cancelled()?;
 
+    let facts = Facts {
+        table_bytes: tree.bytes() + files.bytes() + contents.bytes() + bytes_of(&order),
+        metadata_bytes: METADATA_BYTES_PER_ENTRY * tree.entries.len() as u64,
+        ..Facts::default()
+    };
+
     begin(Phase::Writing, "building blocks");
     let mut emitter = Emitter::start(context, output)?;
     let source = Source {
@@ -83,7 +92,8 @@ pub fn build(
         order: &order,
         root,
     };
-    let chunks = write_blocks(&source, &mut emitter)?;
+    let budget = source.budget(facts);
+    let chunks = write_blocks(&source, &budget, &mut emitter)?;
 
     begin(Phase::Metadata, "building metadata");
     let described = Described {
@@ -108,6 +118,9 @@ pub fn build(
         contents: contents_count,
         metadata_bytes: sizes.data,
         compressed_metadata_bytes: sizes.payload,
+        peak_memory_bytes: peak_bytes(),
+        memory_limit: budget.limit,
+        memory_estimate: budget.estimate,
         ..Report::of(stats)
     })
 }
@@ -127,29 +140,43 @@ pub fn decide(
     scan::decide(Context::new(options, stats, events, cancel))
 }
 
+impl Source<'_> {
+    /// Divides the memory, now that it is known what is to be done.
+    fn budget(&self, facts: Facts) -> Budget {
+        let options = self.context.options;
+        let data_len = self.data_len();
+        let block_len = data_len.min(u64::from(options.block_size()));
+        let facts = Facts {
+            data_len,
+            block_len,
+            encoder_bytes: options.compression.encoder_bytes(usize_of(block_len)),
+            ..facts
+        };
+        Budget::of(self.context, &facts)
+    }
+}
+
 /// Reads all contents and writes them as blocks.
 ///
 /// Three kinds of threads work side by side: those that read fill runs, one cuts them into blocks, those that compress
 /// make sections, and this one writes them. The queues between them hold as many items as there are buffers and
 /// permits, so that nobody waits to send. If one of them fails it closes its queues, which ends the others.
-fn write_blocks(source: &Source<'_>, emitter: &mut Emitter<'_>) -> Result<Chunks> {
+fn write_blocks(source: &Source<'_>, budget: &Budget, emitter: &mut Emitter<'_>) -> Result<Chunks> {
     let context = source.context;
     let options = context.options;
     let data_len = source.data_len();
     context.stats.segment_bytes_total.add(data_len);
 
     let readers = options.scanner_workers.max(1);
-    let (free, free_buffers) = filled(buffer_count(readers), Vec::new);
-    let (run_sender, runs) = bounded(buffer_count(readers));
-    let (permit_sender, permits) = filled(block_count_max(context), || Permit);
-    let (blocks, block_receiver) = bounded(block_count_max(context));
+    let (free, free_buffers) = filled(budget.read_buffers, Vec::new);
+    let (run_sender, runs) = bounded(budget.read_buffers);
+    let (permit_sender, permits) = filled(budget.blocks_in_flight, || Permit);
+    let (blocks, block_receiver) = bounded(budget.blocks_in_flight);
     let (section_sender, sections) = unbounded();
     if data_len > 0 {
-        let block_size = u64::from(options.block_size());
-        let block_len = data_len.min(block_size);
+        let block_len = data_len.min(u64::from(options.block_size()));
         let pool = compress::Pool {
-            // Encoders are large: none is made that would have nothing to do.
-            workers: options.workers.min(usize_of(data_len.div_ceil(block_size))),
+            workers: budget.workers,
             niceness: options.compress_niceness,
             spec: &options.compression,
             block_len: usize_of(block_len),

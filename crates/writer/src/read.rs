@@ -22,7 +22,7 @@ pub(crate) const RUN_LEN: usize = 1 << 20;
 /// The most pieces of a run, so that many tiny files are shared out among the threads.
 const RUN_PIECES_MAX: usize = 256;
 /// Runs in memory for each thread that reads: one being read, one on its way.
-const RUNS_PER_READER: usize = 2;
+pub(crate) const RUNS_PER_READER: usize = 2;
 
 /// A part of a content.
 #[derive(Clone, Copy, Debug)]
@@ -75,11 +75,6 @@ struct Plan {
 pub(crate) struct Reader<'a> {
     source: &'a Source<'a>,
     plan: Mutex<Plan>,
-}
-
-/// Returns how many buffers the threads share.
-pub(crate) fn buffer_count(readers: usize) -> usize {
-    readers.max(1) * RUNS_PER_READER
 }
 
 impl Source<'_> {

@@ -49,6 +49,12 @@ pub struct Report {
     pub metadata_bytes: u64,
     /// Bytes of the metadata as written.
     pub compressed_metadata_bytes: u64,
+    /// The most resident memory that the process has held; 0 where the system does not tell.
+    pub peak_memory_bytes: u64,
+    /// The limit on memory that was given, or that followed from the machine.
+    pub memory_limit: u64,
+    /// The memory that the build was expected to take at most.
+    pub memory_estimate: u64,
 }
 
 impl Report {

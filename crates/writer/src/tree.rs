@@ -122,6 +122,17 @@ impl Tree {
         &self.targets[start..start + usize::from(len)]
     }
 
+    /// Returns the memory that the tables take.
+    pub(crate) fn bytes(&self) -> u64 {
+        bytes_of(&self.entries)
+            + bytes_of(&self.dirs)
+            + bytes_of(&self.names)
+            + bytes_of(&self.targets)
+            + bytes_of(&self.further_times)
+            + bytes_of(&self.linked)
+            + bytes_of(&self.list_places)
+    }
+
     /// Returns the entries of a directory.
     pub(crate) fn children(&self, number: DirIndex) -> Range<EntryIndex> {
         let start = self.dir(number).first_entry;
@@ -229,6 +240,11 @@ pub(crate) fn printable(path: &[u8]) -> String {
             escaped.into_iter().flatten().chain(plain)
         })
         .collect()
+}
+
+/// Returns the memory that a table takes. What it has reserved beyond is left out: that may differ from run to run.
+pub(crate) fn bytes_of<T>(table: &[T]) -> u64 {
+    size_of_val(table) as u64
 }
 
 /// The tables' lengths are limited when they are filled.

@@ -41,6 +41,12 @@ pub(super) fn log(report: &Report, elapsed: Duration, logger: &Logger) {
         ratio::display(report.compressed_block_bytes, report.block_bytes),
         report.blocks
     ));
+    logger.info(format!(
+        "memory: peak {}, estimated {}, limit {}",
+        size::display(report.peak_memory_bytes),
+        size::display(report.memory_estimate),
+        size::display(report.memory_limit)
+    ));
     let took = duration::display(elapsed);
     let image = size::display(report.image_bytes);
     match report.errors {
@@ -92,6 +98,9 @@ fn to_json(report: &Report, elapsed: Duration) -> Value {
         "compressed_block_bytes": report.compressed_block_bytes,
         "metadata_bytes": report.metadata_bytes,
         "compressed_metadata_bytes": report.compressed_metadata_bytes,
+        "peak_memory_bytes": report.peak_memory_bytes,
+        "memory_limit": report.memory_limit,
+        "memory_estimate": report.memory_estimate,
         "entries": {
             "directories": report.dirs,
             "files": report.files,

@@ -1,0 +1,254 @@
+//! Dividing the memory limit.
+//!
+//! In: the limit that the user gave, or what the machine allows, and what is known once the scan and the ordering are
+//! done. Out: a [`Budget`] that says how many threads compress, how many blocks may be on their way, how large the index
+//! of the segmenter may become and how much stored data it may keep at hand.
+//!
+//! Tables of the tree and of the metadata take what they take; of the rest one encoder and its blocks come first, then
+//! the index, up to a quarter, then further encoders, then blocks that wait, then stored data. A limit that is too low
+//! never fails a build by itself: it then goes on with one thread and the least of everything, and says so.
+//! The bytes of an image may depend on [`Budget::index_entries_max`] only, which comes in powers of two and depends on
+//! the tree, the options and the limit, and on nothing of the machine; all else here is a matter of speed.
+
+mod cgroup;
+mod machine;
+mod usage;
+
+use crate::context::Context;
+use crate::read::{RUN_LEN, RUNS_PER_READER};
+
+pub(crate) use machine::automatic_limit;
+pub(crate) use usage::peak_bytes;
+
+/// The program itself: code, stacks, queues, what the allocator keeps for itself.
+const PROGRAM_BYTES: u64 = 16 << 20;
+/// What a thread costs beyond what is counted elsewhere: touched stack and partly used pages of the allocator.
+const THREAD_BYTES: u64 = 512 << 10;
+/// What an entry of the segmenter's index takes, with the free places of the table.
+pub(crate) const INDEX_ENTRY_BYTES: u64 = 16;
+/// The smallest index: a mebibyte would be no relief to anybody.
+const INDEX_ENTRIES_MIN: u64 = 1 << 16;
+/// The share of what is left for the index; the rest serves speed, and blocks are larger than any index needs to be.
+const INDEX_SHARE: u64 = 4;
+/// More blocks than this do not keep more processors busy; it matters for very small blocks only.
+const BLOCK_COUNT_MAX: u64 = 4096;
+/// Blocks that wait for a slow one, for each thread that compresses.
+const WAITING_PER_WORKER: u64 = 2;
+/// Bytes of small blocks that may wait, so that the queues are worth their locks.
+const WAITING_BYTES: u64 = 16 << 20;
+
+/// What the division depends on.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Facts {
+    /// Bytes of all tables that stay in memory while blocks are written.
+    pub(crate) table_bytes: u64,
+    /// Bytes that describing the tree takes in the end, beside the tables, when blocks and encoders are gone.
+    pub(crate) metadata_bytes: u64,
+    /// Bytes of all contents, without holes.
+    pub(crate) data_len: u64,
+    /// Bytes of the largest block.
+    pub(crate) block_len: u64,
+    /// Bytes of what one thread needs to compress, its output included.
+    pub(crate) encoder_bytes: u64,
+    /// Entries that an index of full density would have for this much data.
+    pub(crate) index_entries_wanted: u64,
+}
+
+/// How the limit is divided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Budget {
+    /// Threads that compress.
+    pub(crate) workers: usize,
+    /// Blocks between the moment they are begun and the moment they are written.
+    pub(crate) blocks_in_flight: usize,
+    /// The most entries of the segmenter's index, a power of two.
+    pub(crate) index_entries_max: usize,
+    /// Bytes of blocks that may be kept beyond the moment they are written, to compare with.
+    pub(crate) history_bytes: u64,
+    /// Runs that may be in memory.
+    pub(crate) read_buffers: usize,
+    /// The most bytes the process may have.
+    pub(crate) limit: u64,
+    /// The most bytes it will have.
+    pub(crate) estimate: u64,
+}
+
+impl Budget {
+    /// Divides the limit, and warns if it is too low.
+    pub(crate) fn of(context: Context<'_>, facts: &Facts) -> Self {
+        let options = context.options;
+        let limit = limit(context);
+        let request = Request {
+            workers: options.workers.max(1) as u64,
+            readers: options.scanner_workers.max(1) as u64,
+        };
+        let budget = divide(limit, facts, request);
+        let [estimate, limit] = [budget.estimate, budget.limit].map(display);
+        if budget.estimate > budget.limit {
+            context.events.warn(&format!(
+                "this build takes an estimated {estimate} of memory, more than the limit of {limit}, even with one \
+                 thread that compresses; smaller blocks or a lower level take less"
+            ));
+        } else if budget.workers < options.workers && facts.data_len > facts.block_len {
+            context.events.info(&format!(
+                "the memory limit of {limit} allows {} of {} threads to compress",
+                budget.workers, options.workers
+            ));
+        }
+        context.events.info(&format!(
+            "memory: an estimated {estimate} of at most {limit}, {} for the tree, {} threads that compress with {} each, \
+             {} blocks on their way, an index of {}",
+            display(facts.table_bytes),
+            budget.workers,
+            display(facts.encoder_bytes),
+            budget.blocks_in_flight,
+            display(budget.index_entries_max as u64 * INDEX_ENTRY_BYTES),
+        ));
+        budget
+    }
+}
+
+/// Returns the limit that the user gave or that follows from the machine.
+pub(crate) fn limit(context: Context<'_>) -> u64 {
+    context.options.memory_limit.unwrap_or_else(automatic_limit)
+}
+
+/// How many threads the user wants.
+#[derive(Clone, Copy, Debug)]
+struct Request {
+    workers: u64,
+    readers: u64,
+}
+
+fn divide(limit: u64, facts: &Facts, request: Request) -> Budget {
+    let tables = PROGRAM_BYTES + facts.table_bytes;
+    let worker_bytes = facts.encoder_bytes + facts.block_len + THREAD_BYTES;
+    // The block being filled and the one that waits for its turn.
+    let least = tables + worker_bytes + 2 * facts.block_len;
+    // Nothing that depends on the number of threads may come before this.
+    let index_entries = index_entries(limit.saturating_sub(least), facts.index_entries_wanted);
+    let runs = request.readers * RUNS_PER_READER as u64;
+    let read_bytes = runs * RUN_LEN as u64 + request.readers * THREAD_BYTES;
+    let mut used = least + index_entries * INDEX_ENTRY_BYTES + read_bytes;
+    let mut left = limit.saturating_sub(used);
+    let mut take = |wanted: u64, unit: u64| {
+        let taken = wanted.min(left / unit.max(1));
+        left -= taken * unit;
+        used += taken * unit;
+        taken
+    };
+
+    let block_len = facts.block_len.max(1);
+    let blocks = facts.data_len.div_ceil(block_len).max(1);
+    // Encoders are large: none is made that would have nothing to do.
+    let workers = 1 + take(request.workers.min(blocks) - 1, worker_bytes);
+    let waiting = (workers * WAITING_PER_WORKER)
+        .max(WAITING_BYTES / block_len)
+        .min(blocks)
+        .min(BLOCK_COUNT_MAX);
+    let waiting = take(waiting, block_len);
+    let history_bytes = take(facts.data_len, 1);
+    let at_the_end = tables + facts.metadata_bytes;
+    Budget {
+        workers: saturating(workers),
+        blocks_in_flight: saturating(2 + workers + waiting),
+        index_entries_max: saturating(index_entries),
+        history_bytes,
+        read_buffers: saturating(runs),
+        limit,
+        estimate: used.max(at_the_end),
+    }
+}
+
+/// Returns the largest power of two that is wanted and has room.
+fn index_entries(left: u64, wanted: u64) -> u64 {
+    if wanted == 0 {
+        return 0;
+    }
+    let room = (left / INDEX_SHARE / INDEX_ENTRY_BYTES).max(INDEX_ENTRIES_MIN);
+    let wanted = wanted.max(INDEX_ENTRIES_MIN).next_power_of_two();
+    wanted.min(1 << room.ilog2())
+}
+
+fn saturating(count: u64) -> usize {
+    usize::try_from(count).unwrap_or(usize::MAX)
+}
+
+/// Shows bytes in mebibytes.
+fn display(bytes: u64) -> String {
+    format!("{} MiB", bytes.div_ceil(1 << 20))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MIB: u64 = 1 << 20;
+
+    fn facts() -> Facts {
+        Facts {
+            table_bytes: 50 * MIB,
+            metadata_bytes: 20 * MIB,
+            data_len: 4 << 30,
+            block_len: 16 * MIB,
+            encoder_bytes: 100 * MIB,
+            index_entries_wanted: 1 << 22,
+        }
+    }
+
+    fn budget(limit: u64, facts: &Facts, workers: u64) -> Budget {
+        let request = Request {
+            workers,
+            readers: workers,
+        };
+        divide(limit, facts, request)
+    }
+
+    #[test]
+    fn stays_within_the_limit_and_uses_it() {
+        for limit in [256, 512, 1024, 2048, 8192] {
+            for workers in [1, 2, 4, 8, 64] {
+                let budget = budget(limit * MIB, &facts(), workers);
+                assert!(budget.estimate <= limit * MIB || budget.workers == 1);
+                assert!((1..=workers).contains(&(budget.workers as u64)));
+                assert!(budget.blocks_in_flight > budget.workers);
+            }
+        }
+        assert_eq!(budget(512 * MIB, &facts(), 8).workers, 2);
+        assert_eq!(budget(64 << 30, &facts(), 8).workers, 8);
+        assert_eq!(budget(64 << 30, &facts(), 8).history_bytes, 4 << 30);
+    }
+
+    #[test]
+    fn too_low_a_limit_leaves_the_least_of_everything() {
+        let budget = budget(1, &facts(), 8);
+        assert_eq!((budget.workers, budget.blocks_in_flight), (1, 3));
+        assert_eq!(budget.index_entries_max as u64, INDEX_ENTRIES_MIN);
+        assert_eq!(budget.history_bytes, 0);
+        assert!(budget.estimate > 200 * MIB);
+    }
+
+    #[test]
+    fn index_does_not_depend_on_threads() {
+        for limit in [1, 200 * MIB, 300 * MIB, 512 * MIB, 1 << 40] {
+            let entries = |workers| budget(limit, &facts(), workers).index_entries_max;
+            assert_eq!(entries(1), entries(64), "{limit}");
+            assert!(entries(1).is_power_of_two());
+        }
+        assert_eq!(budget(1 << 40, &facts(), 1).index_entries_max, 1 << 22);
+        assert_eq!(budget(1 << 40, &Facts::default(), 1).index_entries_max, 0);
+    }
+
+    #[test]
+    fn little_data_needs_little() {
+        let little = Facts {
+            data_len: 1000,
+            block_len: 1000,
+            index_entries_wanted: 10,
+            ..facts()
+        };
+        let budget = budget(64 << 30, &little, 16);
+        assert_eq!((budget.workers, budget.history_bytes), (1, 1000));
+        assert!(budget.blocks_in_flight <= 4);
+    }
+}
