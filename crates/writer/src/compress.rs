@@ -10,6 +10,7 @@ use durin_format::section::{CompressionType, SectionType, V2_HEADER_LEN, encode_
 use durin_format::{Error, Result};
 
 use crate::segment::Block;
+use crate::stats::{Stage, StageThread, Stats};
 use crate::sync::spawn_detached;
 
 /// A section, complete but for its place in the file.
@@ -53,6 +54,7 @@ pub(crate) struct Pool<'a> {
     pub(crate) spec: &'a Spec,
     /// Bytes of the largest block.
     pub(crate) block_len: usize,
+    pub(crate) stats: &'a Stats,
 }
 
 impl Pool<'_> {
@@ -67,7 +69,9 @@ impl Pool<'_> {
     ) -> Result<()> {
         let niceness = self.niceness;
         for number in 0..self.workers.max(1) {
+            let entry = self.stats.entry(Stage::Compress);
             let mut worker = Worker {
+                spec: self.spec.to_string(),
                 encoder: self.spec.encoder(self.block_len, None)?,
                 kind: self.spec.compression_type(),
                 blocks: blocks.clone(),
@@ -75,7 +79,7 @@ impl Pool<'_> {
             };
             let started = spawn_detached(move || {
                 be_nice(niceness);
-                worker.work();
+                worker.work(entry.enter());
             });
             match started {
                 // The others do it, then.
@@ -88,6 +92,7 @@ impl Pool<'_> {
 }
 
 struct Worker {
+    spec: String,
     encoder: Box<dyn Encoder>,
     kind: CompressionType,
     blocks: Receiver<Block>,
@@ -95,12 +100,19 @@ struct Worker {
 }
 
 impl Worker {
-    fn work(&mut self) {
-        while let Ok(Block { number, data }) = self.blocks.recv() {
+    fn work(&mut self, mut thread: StageThread) {
+        while let Ok(Block { number, data }) = thread.wait_in(|| self.blocks.recv()) {
+            let len = data.len() as u64;
+            thread.job(len, || format!("block {number} ({})", self.spec));
             // Blocks are the first sections of an image, so that both numbers are the same.
             let encoder = &mut *self.encoder;
             let section = Section::encode(number, SectionType::Block, encoder, self.kind, data);
-            if self.sections.send((number, section)).is_err() {
+            thread.did(1, len);
+            thread.job_end();
+            if thread
+                .wait_out(|| self.sections.send((number, section)))
+                .is_err()
+            {
                 return;
             }
         }

@@ -14,8 +14,9 @@ use durin_format::Result;
 use durin_format::digest::{Digest, Hasher};
 
 use crate::context::Context;
-use crate::files::{FileIndex, Files, OpenFile, Opener};
+use crate::files::{File as FileFacts, FileIndex, Files, OpenFile, Opener};
 use crate::sparse::{Extent, SparseFiles};
+use crate::stats::{Stage, StageThread};
 use crate::sync::map_in_parallel;
 use crate::tree::{Tree, bytes_of, count_of};
 
@@ -139,12 +140,19 @@ impl Search<'_> {
     ) -> Result<Vec<Keyed<u64>>> {
         let is_large = |candidate: &(u64, FileIndex)| candidate.0 >= START_COMPARE_SIZE_MIN;
         let (large, mut rest): (Vec<_>, Vec<_>) = candidates.into_iter().partition(is_large);
-        let start = || (Opener::new(self.tree, self.root), vec![0; START_LEN]);
+        let start = || {
+            let opener = Opener::new(self.tree, self.root);
+            (
+                opener,
+                vec![0; START_LEN],
+                self.context.stats.enter(Stage::Hash),
+            )
+        };
         let starts = map_in_parallel(
             self.context,
             &large,
             start,
-            |(opener, buffer), (_, file)| {
+            |(opener, buffer, _), (_, file)| {
                 let mut read = || {
                     opener
                         .open(self.files.file(*file))?
@@ -168,13 +176,20 @@ impl Search<'_> {
         stats.hash_files_total.add(candidates.len() as u64);
         let mut in_order: Vec<FileIndex> = candidates.iter().map(|(_, file)| *file).collect();
         in_order.sort_unstable();
-        let start = || (Opener::new(self.tree, self.root), vec![0; READ_LEN]);
-        let hashes = map_in_parallel(self.context, &in_order, start, |(opener, buffer), file| {
-            let entry = self.files.file(*file).entry;
+        let start = || {
+            let opener = Opener::new(self.tree, self.root);
+            (opener, vec![0; READ_LEN], stats.enter(Stage::Hash))
+        };
+        let work = |(opener, buffer, thread): &mut (Opener<'_>, Vec<u8>, StageThread), file: &_| {
+            let FileFacts { entry, size, .. } = *self.files.file(*file);
             stats.set_current(|| self.tree.display(entry));
+            thread.job(size, || self.tree.display(entry));
             let hash = self.hash_file(opener, buffer, *file, digest);
+            thread.did(1, size);
+            thread.job_end();
             self.keep_or_lose(*file, hash)
-        });
+        };
+        let hashes = map_in_parallel(self.context, &in_order, start, work);
         self.context.check_cancelled()?;
         let hashed = in_order.into_iter().zip(hashes);
         Ok(hashed

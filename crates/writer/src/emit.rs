@@ -12,6 +12,7 @@ use durin_format::{Error, Result};
 use crate::compress::{Compressed, Section};
 use crate::context::Context;
 use crate::segment::Permit;
+use crate::stats::Stage;
 use crate::sync::POLL;
 use crate::tree::count_of;
 
@@ -65,9 +66,10 @@ impl<'a> Emitter<'a> {
     ) -> Result<()> {
         let stats = self.context.stats;
         let mut early: BTreeMap<u32, Section> = BTreeMap::new();
+        let mut thread = stats.enter(Stage::Emit);
         loop {
             self.context.check_cancelled()?;
-            let (number, section) = match sections.recv_timeout(POLL) {
+            let (number, section) = match thread.wait_in(|| sections.recv_timeout(POLL)) {
                 Ok(compressed) => compressed,
                 Err(RecvTimeoutError::Timeout) => continue,
                 Err(RecvTimeoutError::Disconnected) => break,
@@ -76,7 +78,9 @@ impl<'a> Emitter<'a> {
             while let Some(section) = early.remove(&self.next_number()) {
                 self.context.check_cancelled()?;
                 self.section(&section)?;
+                thread.did(1, section.payload.len() as u64);
                 stats.blocks_written.add(1);
+                stats.written_block_bytes.add(section.data_len);
                 stats
                     .compressed_block_bytes
                     .add(section.payload.len() as u64);

@@ -55,5 +55,5 @@ mod tree;
 
 pub use options::{BuildOptions, Input, Order, PackOptions, TimeResolution};
 pub use pipeline::{build, decide};
-pub use report::Report;
+pub use report::{Critical, Report};
 pub use stats::Stats;

@@ -25,15 +25,17 @@ use crate::order::order;
 use crate::read::{Reader, Source};
 use crate::report::Report;
 use crate::scan;
-use crate::segment::{Chunks, Permit, Queues, Segmenter};
+use crate::segment::{ChunkKind, Chunks, Permit, Queues, Segmenter};
 use crate::sparse;
-use crate::stats::{Phase, Stats};
+use crate::stats::{Phase, Stage, Stats};
 use crate::sync::{no_thread, run_detached};
 use crate::tree::{bytes_of, usize_of};
 use durin_format::events::Events;
 
 /// What describing an entry takes beside the tables of the tree, at most.
 const METADATA_BYTES_PER_ENTRY: u64 = 200;
+/// The largest file whose blocks are counted for the report: reading it should cost no more than reading a block.
+const SMALL_FILE_SIZE_MAX: u64 = 64 << 10;
 
 /// Builds an image and writes it to `output`, from its first byte to its last without going back.
 ///
@@ -72,7 +74,9 @@ pub fn build(
         .add(stats.original_bytes.get() - hole_bytes);
     context.check_cancelled()?;
     let contents = dedupe(context, tree, &files, &sparse, root)?;
+    let thread = stats.enter(Stage::Order);
     let order = order(context, tree, &files, &contents);
+    drop(thread);
     context.check_cancelled()?;
 
     let facts = Facts {
@@ -96,6 +100,8 @@ pub fn build(
     let chunks = write_blocks(&source, &budget, &mut emitter)?;
 
     begin(Phase::Metadata, "building metadata");
+    let thread = stats.enter(Stage::Metadata);
+    count_small_files(context, &files, &contents, &chunks);
     let described = Described {
         context,
         tree,
@@ -113,6 +119,7 @@ pub fn build(
         emitter.section_index()?;
     }
     emitter.finish()?;
+    drop(thread);
     stats.set_phase(Phase::Finished);
     Ok(Report {
         contents: contents_count,
@@ -180,6 +187,7 @@ fn write_blocks(source: &Source<'_>, budget: &Budget, emitter: &mut Emitter<'_>)
             niceness: options.compress_niceness,
             spec: &options.compression,
             block_len: usize_of(block_len),
+            stats: context.stats,
         };
         pool.start(&block_receiver, &section_sender)?;
     }
@@ -204,9 +212,9 @@ fn write_blocks(source: &Source<'_>, budget: &Budget, emitter: &mut Emitter<'_>)
             permits,
             blocks,
         };
-        let segmenter = Segmenter::new(context, source.contents.len(), queues);
+        let segment = || Segmenter::new(context, source.contents.len(), queues).run();
         let segmenter = thread::Builder::new()
-            .spawn_scoped(scope, || segmenter.run())
+            .spawn_scoped(scope, segment)
             .map_err(no_thread)?;
         let written = emitter.blocks(&sections, &permit_sender);
         drop((sections, permit_sender));
@@ -227,6 +235,34 @@ fn filled<T>(count: usize, item: impl Fn() -> T) -> (Sender<T>, Receiver<T>) {
         sender.try_send(item()).ok();
     }
     (sender, receiver)
+}
+
+/// Counts the blocks that small contents touch: each costs a reader the decoding of a block.
+fn count_small_files(
+    context: Context<'_>,
+    files: &Files,
+    contents: &crate::dedupe::Contents,
+    chunks: &Chunks,
+) {
+    let stats = context.stats;
+    let mut touched = Vec::new();
+    for content in 0..contents.len() {
+        let size = contents.files(content).first();
+        let is_small = size.is_some_and(|file| files.file(*file).size <= SMALL_FILE_SIZE_MAX);
+        if !is_small {
+            continue;
+        }
+        touched.clear();
+        for chunk in chunks.of(content).unwrap_or_default() {
+            if let ChunkKind::Data { block, .. } = chunk.kind() {
+                touched.push(block);
+            }
+        }
+        touched.sort_unstable();
+        touched.dedup();
+        stats.small_files.add(u64::from(!touched.is_empty()));
+        stats.small_file_blocks.add(touched.len() as u64);
+    }
 }
 
 /// Bytes of the schema and the metadata.
@@ -251,8 +287,10 @@ fn write_metadata(
         options.history_compression.clone(),
     ];
     let history = options.history.clone();
+    let entry = context.stats.entry(Stage::Metadata);
     // Compressing takes long for millions of files, and must not keep a user waiting who wants to stop.
     let sections = run_detached(context, move || {
+        let _thread = entry.enter();
         let frozen = metadata.freeze()?;
         drop(metadata);
         let [schema_spec, metadata_spec, history_spec] = specs;

@@ -15,6 +15,7 @@ use crate::context::Context;
 use crate::dedupe::{ContentIndex, Contents};
 use crate::files::{FileIndex, Files, Opener, changed};
 use crate::sparse::{Extent, SparseFiles};
+use crate::stats::{Stage, StageThread};
 use crate::tree::Tree;
 
 /// The most bytes of a run. Larger runs save little of the cost of passing them on and spoil the processor's caches.
@@ -91,6 +92,14 @@ impl Source<'_> {
     fn extents(&self, content: ContentIndex) -> Option<&[Extent]> {
         let file = self.contents.files(content).first()?;
         self.sparse.get(file).map(|extents| &**extents)
+    }
+
+    /// Returns the path of the first file that has a content, made printable.
+    fn display(&self, content: ContentIndex) -> String {
+        let file = self.contents.files(content).first();
+        file.map_or_else(String::new, |file| {
+            self.tree.display(self.files.file(*file).entry)
+        })
     }
 
     fn size(&self, content: ContentIndex) -> u64 {
@@ -179,7 +188,8 @@ impl<'a> Reader<'a> {
     /// Reads runs into buffers from `free` and sends them off, until all are read or nobody wants them any more.
     pub(crate) fn work(&self, free: &Receiver<Vec<u8>>, runs: &Sender<Run>) {
         let mut opener = Opener::new(self.source.tree, self.source.root);
-        while let Ok(buffer) = free.recv() {
+        let mut thread = self.source.context.stats.enter(Stage::Read);
+        while let Ok(buffer) = thread.wait_out(|| free.recv()) {
             let next = self
                 .plan
                 .lock()
@@ -193,14 +203,19 @@ impl<'a> Reader<'a> {
                 pieces,
                 buffer,
             };
-            self.fill(&mut opener, &mut run);
-            if runs.send(run).is_err() {
+            self.fill(&mut opener, &mut run, &thread);
+            if thread.wait_out(|| runs.send(run)).is_err() {
                 return;
             }
         }
     }
 
-    fn fill(&self, opener: &mut Opener<'_>, run: &mut Run) {
+    fn fill(&self, opener: &mut Opener<'_>, run: &mut Run, thread: &StageThread) {
+        let source = self.source;
+        if let Some(piece) = run.pieces.first() {
+            let bytes = run.pieces.iter().map(|piece| piece.len).sum();
+            thread.job(bytes, || source.display(piece.content));
+        }
         // Buffers are made empty, and grow once.
         run.buffer.resize(RUN_LEN, 0);
         let mut start = 0;
@@ -210,12 +225,14 @@ impl<'a> Reader<'a> {
             }
             let len = usize::try_from(piece.len).unwrap_or(RUN_LEN);
             let target = &mut run.buffer[start..start + len];
-            if !self.source.context.is_cancelled() && self.read(opener, piece, target) {
+            if !source.context.is_cancelled() && self.read(opener, piece, target) {
                 start += len;
             } else {
                 piece.kind = PieceKind::Lost;
             }
         }
+        thread.did(1, start as u64);
+        thread.job_end();
     }
 
     /// Reads a piece from the first file of the content that still has it.

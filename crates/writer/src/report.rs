@@ -1,9 +1,11 @@
 //! What a finished build comes to.
 
-use crate::stats::Stats;
+use std::time::Duration;
+
+use crate::stats::{CategoryReport, Phase, PhaseTimes, Stage, StageTimes, Stats};
 
 /// The figures of a finished build.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
     /// What is missing from the image or is not what it should be; the image is usable all the same.
     pub errors: u64,
@@ -37,6 +39,14 @@ pub struct Report {
     pub duplicate_bytes: u64,
     /// Distinct contents that are not empty.
     pub contents: u64,
+    /// Repetitions found by the segmenter.
+    pub segment_matches: u64,
+    /// Bytes not stored because the segmenter found them in a block.
+    pub segment_saved_bytes: u64,
+    /// Small distinct contents.
+    pub small_files: u64,
+    /// Blocks that the small distinct contents touch, summed over them.
+    pub small_file_blocks: u64,
     /// Chunks of all contents, holes included.
     pub chunks: u64,
     /// Blocks of the image.
@@ -55,6 +65,23 @@ pub struct Report {
     pub memory_limit: u64,
     /// The memory that the build was expected to take at most.
     pub memory_estimate: u64,
+    /// The categories that have data.
+    pub categories: Vec<CategoryReport>,
+    /// What each phase took.
+    pub phases: Vec<PhaseTimes>,
+    /// What each stage took.
+    pub stages: Vec<StageTimes>,
+}
+
+/// The stage that a phase waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Critical {
+    /// The phase.
+    pub phase: PhaseTimes,
+    /// The stage whose threads waited least for others.
+    pub stage: Stage,
+    /// How long each of its threads was occupied, in the mean.
+    pub occupied: Duration,
 }
 
 impl Report {
@@ -78,9 +105,47 @@ impl Report {
             duplicate_bytes: stats.duplicate_bytes.get(),
             chunks: stats.chunks.get(),
             blocks: stats.blocks_written.get(),
+            segment_matches: stats.segment_matches.get(),
+            segment_saved_bytes: stats.segment_saved_bytes.get(),
+            small_files: stats.small_files.get(),
+            small_file_blocks: stats.small_file_blocks.get(),
+            categories: stats.category_reports(),
+            phases: stats.phase_times(),
+            stages: stats.stage_times(),
             block_bytes: stats.block_bytes.get(),
             compressed_block_bytes: stats.compressed_block_bytes.get(),
             ..Self::default()
         }
+    }
+
+    /// Returns for each phase, in turn, which stage held it up: the one whose threads waited least for other stages.
+    ///
+    /// Phases follow each other, so that their times add up to the time of the build. A phase whose stage has a single
+    /// thread that is occupied all the time cannot become faster with more processors.
+    #[must_use]
+    pub fn critical_path(&self) -> Vec<Critical> {
+        let slowest = |phase: Phase| {
+            let stages = self.stages.iter();
+            stages
+                .filter(move |times| times.stage.phase() == phase)
+                .max_by_key(|times| times.occupied())
+        };
+        let phases = self.phases.iter();
+        phases
+            .filter_map(|phase| {
+                slowest(phase.phase).map(|times| Critical {
+                    phase: *phase,
+                    stage: times.stage,
+                    occupied: times.occupied(),
+                })
+            })
+            .collect()
+    }
+
+    /// Returns the time that all threads of a stage computed.
+    #[must_use]
+    pub fn cpu_of(&self, stage: Stage) -> Duration {
+        let of_stage = self.stages.iter().filter(|times| times.stage == stage);
+        of_stage.map(|times| times.busy).sum()
     }
 }

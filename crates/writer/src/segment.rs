@@ -13,6 +13,7 @@ use durin_format::{Error, Result};
 use crate::context::Context;
 use crate::dedupe::ContentIndex;
 use crate::read::{Piece, PieceKind, Run};
+use crate::stats::{Stage, StageThread};
 use crate::tree::count_of;
 
 /// The most chunks of an image; their number must fit the 32 bits of the chunk table.
@@ -150,6 +151,7 @@ pub(crate) struct Segmenter<'a> {
     number: u32,
     /// The block being filled, if one has been begun.
     block: Option<Vec<u8>>,
+    thread: StageThread,
 }
 
 impl<'a> Segmenter<'a> {
@@ -161,6 +163,7 @@ impl<'a> Segmenter<'a> {
             chunks: Chunks::for_contents(content_count),
             number: 0,
             block: None,
+            thread: context.stats.enter(Stage::Segment),
         }
     }
 
@@ -171,11 +174,12 @@ impl<'a> Segmenter<'a> {
     pub(crate) fn run(mut self) -> Result<Chunks> {
         let mut early: BTreeMap<u64, Run> = BTreeMap::new();
         let mut next = 0;
-        while let Ok(run) = self.queues.runs.recv() {
+        while let Ok(run) = self.thread.wait_in(|| self.queues.runs.recv()) {
             early.insert(run.number, run);
             while let Some(run) = early.remove(&next) {
                 next += 1;
                 self.take(&run)?;
+                self.thread.did(1, run.buffer.len() as u64);
                 // The readers may have ended already.
                 drop(self.queues.free.send(run.buffer));
             }
@@ -236,7 +240,9 @@ impl<'a> Segmenter<'a> {
 
     /// Waits for leave to have another block.
     fn begin_block(&mut self) -> Result<Vec<u8>> {
-        let Permit = self.queues.permits.recv().map_err(|_| Error::cancelled())?;
+        let permits = &self.queues.permits;
+        let permit = self.thread.wait_out(|| permits.recv());
+        let Permit = permit.map_err(|_| Error::cancelled())?;
         if self.number >= HOLE - 1 {
             return Err(Error::limit(
                 "more than 2^32 - 2 blocks do not fit into an image",
@@ -255,9 +261,9 @@ impl<'a> Segmenter<'a> {
         stats.memory_bytes.add(data.len() as u64);
         let number = self.number;
         self.number += 1;
-        self.queues
-            .blocks
-            .send(Block { number, data })
+        let blocks = &self.queues.blocks;
+        self.thread
+            .wait_out(|| blocks.send(Block { number, data }))
             .map_err(|_| Error::cancelled())
     }
 }

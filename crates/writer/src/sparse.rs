@@ -9,6 +9,7 @@ use rustix::io::Errno;
 
 use crate::context::Context;
 use crate::files::{FileIndex, Files, Opener};
+use crate::stats::Stage;
 use crate::sync::map_in_parallel;
 use crate::tree::{Tree, count_of};
 
@@ -38,9 +39,10 @@ pub(crate) fn find(
     let candidates: Vec<FileIndex> = (0..count_of(files.list.len()))
         .filter(|index| files.file(*index).maybe_sparse)
         .collect();
-    let start = || Opener::new(tree, root);
-    let extents = map_in_parallel(context, &candidates, start, |opener, index| {
+    let start = || (Opener::new(tree, root), context.stats.enter(Stage::Sparse));
+    let extents = map_in_parallel(context, &candidates, start, |(opener, thread), index| {
         let file = files.file(*index);
+        thread.did(1, 0);
         let extents = data_extents(opener, file).ok()?;
         let is_whole = extents.iter().map(|extent| extent.len).sum::<u64>() == file.size;
         (!is_whole).then_some((*index, extents))

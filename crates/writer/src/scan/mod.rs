@@ -21,6 +21,7 @@ use rustix::io::Errno;
 use crate::context::Context;
 use crate::filter::Decision;
 use crate::options::{BuildOptions, Input};
+use crate::stats::Stage;
 use crate::status::{Kind, Status};
 use crate::tree::{EntryIndex, ROOT, Tree, count_of};
 use assemble::Assembly;
@@ -49,12 +50,16 @@ pub(crate) fn scan(context: Context<'_>) -> Result<Scanned> {
     let (root, status) = open_root(&context.options.input)?;
     let mut listings = match &context.options.input {
         Input::Directory(_) => walk::walk(context, &root, Excluded::Drop)?,
-        Input::List { root: base, paths } => list::list(context, &root, base.as_deref(), paths)?,
+        Input::List { root: base, paths } => {
+            let _thread = context.stats.enter(Stage::Scan);
+            list::list(context, &root, base.as_deref(), paths)?
+        }
     };
     if context.options.remove_empty_dirs {
         assemble::remove_empty_dirs(&mut listings);
     }
     context.stats.dirs.add(1);
+    let _thread = context.stats.enter(Stage::Assemble);
     let tree = assembly(context.options).run(&status, listings)?;
     Ok(Scanned { root, tree })
 }

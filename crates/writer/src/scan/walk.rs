@@ -19,6 +19,7 @@ use super::entry::Examiner;
 use super::listing::{FoundDir, Listing};
 use crate::context::Context;
 use crate::filter::Verdict;
+use crate::stats::{Stage, StageThread};
 use crate::sync::in_parallel;
 use crate::tree::{Detail, printable};
 
@@ -168,8 +169,10 @@ impl Walk<'_> {
 
     fn work(&self) {
         let mut buffer = Vec::with_capacity(DIRECTORY_BUFFER_LEN);
-        while let Some(pending) = self.next() {
-            self.read_dir(pending, buffer.spare_capacity_mut());
+        let mut thread = self.context.stats.enter(Stage::Scan);
+        while let Some(pending) = thread.wait_in(|| self.next()) {
+            self.read_dir(pending, buffer.spare_capacity_mut(), &thread);
+            thread.job_end();
             self.lock().busy -= 1;
             self.wake.notify_all();
         }
@@ -197,16 +200,18 @@ impl Walk<'_> {
         }
     }
 
-    fn read_dir(&self, pending: Pending, buffer: &mut [MaybeUninit<u8>]) {
+    fn read_dir(&self, pending: Pending, buffer: &mut [MaybeUninit<u8>], thread: &StageThread) {
         let number = pending.number;
         let path = self.lock().names_to(number).join(&b'/');
         self.context.stats.set_current(|| printable(&path));
+        thread.job(0, || printable(&path));
         let fd = match self.open(&pending) {
             Ok(fd) => fd,
             Err(error) => return self.unreadable(&path, error),
         };
         drop(pending);
         let mut listing = self.list(&fd, &path, buffer);
+        thread.did(listing.found.len() as u64, 0);
         listing.sort();
         let excluded = self.apply_filter(&path, &mut listing);
         let mut state = self.lock();
