@@ -11,6 +11,7 @@
 
 mod bench;
 mod ci;
+mod corpora;
 mod install;
 mod man;
 mod million;
@@ -31,8 +32,15 @@ cargo xtask TASK
   roundtrip DIR [--levels=0,1,...]
                           pack a tree at several levels, check, mount, unpack, compare
   million                 a million files: build, mount and list within 2 GiB
+  corpora [NAME|all [DEST]]
+                          make the trees of the benchmarks, or list them
   bench [DIR] [--runs=N] [--only=build|read]
                           figures against squashfs, as a Markdown table
+  bench --suite=size --corpus=NAME|DIR,... [--levels=1,3-5] [--peers=all|none|NAME,...] [--runs=N]
+        [--record=FILE] [--tables-only] [--format=text|markdown|json] [--profile=release|fast]
+                          size, CPU time and memory against the peers and the reference's baseline
+  bench --suite=threads --corpus=... [--levels=1-3] [--threads=1,2,4,8]
+                          build time by number of threads, and the stages' part of it
   man DIR                 write the manual pages
 ";
 
@@ -47,6 +55,7 @@ fn main() -> ExitCode {
         "ci" => ci::run(rest),
         "tidy" => tidy::run(rest),
         "roundtrip" => round_trip::run(rest),
+        "corpora" => corpora::run(rest),
         "million" => million::run(rest),
         "bench" => bench::run(rest),
         "man" => man::run(rest),

@@ -12,6 +12,11 @@ pub(crate) fn root() -> PathBuf {
     manifest.parent().unwrap_or(manifest).to_owned()
 }
 
+/// Returns the folder of the benchmarks' definitions.
+pub(crate) fn benchmarks() -> PathBuf {
+    root().join("benchmarks")
+}
+
 /// Returns the folder that cargo builds into.
 pub(crate) fn target_dir() -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
@@ -36,15 +41,21 @@ pub(crate) fn succeed(command: &mut Command) -> Result<()> {
 
 /// Builds the release programs and says where they are.
 pub(crate) fn release_programs() -> Result<Programs> {
-    println!("building the programs (cargo build --release) ...");
+    Ok(Programs::in_dir(&programs("release")?))
+}
+
+/// Builds the programs with a profile of cargo and returns their folder.
+pub(crate) fn programs(profile: &str) -> Result<PathBuf> {
+    println!("building the programs (cargo build --profile {profile}) ...");
     succeed(&mut cargo(&[
         "build",
-        "--release",
+        "--profile",
+        profile,
         "--locked",
         "--package",
         "durin-cli",
     ]))?;
-    Ok(Programs::in_dir(&target_dir().join("release")))
+    Ok(target_dir().join(profile))
 }
 
 /// A directory for images and unpacked trees, on the disk of the build, gone when dropped.

@@ -4,13 +4,22 @@
 //! skipped. CPU is user and system time of the program (and, for reads, of the driver beside the reading program);
 //! compare it rather than wall time on a machine with other work.
 
+mod baseline;
 mod build;
+mod definition;
+mod measure;
 mod read;
+mod record;
+mod session;
+mod size;
+mod table;
+mod threads;
 mod tree;
+mod verify;
 
 use std::path::Path;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use durin_testkit::roundtrip::POSITIONS;
 use durin_testkit::tree::snapshot;
 
@@ -18,6 +27,15 @@ use crate::report::{census, count, size};
 use crate::{install, workspace};
 
 pub(crate) fn run(arguments: &[String]) -> Result<()> {
+    match workspace::option(arguments, "suite") {
+        Some("size") => size::run(arguments),
+        Some("threads") => threads::run(arguments),
+        Some(other) => bail!("no suite {other}: size or threads"),
+        None => against_squashfs(arguments),
+    }
+}
+
+fn against_squashfs(arguments: &[String]) -> Result<()> {
     workspace::check_options(arguments, &["runs", "only"])?;
     let runs: usize = workspace::option(arguments, "runs")
         .unwrap_or("3")

@@ -1,0 +1,337 @@
+//! One session of measuring: what is run where, how often, and into which record.
+//!
+//! A tool that fails, gives a wrong result or takes too long is recorded as that and does not hold up the rest.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+use durin_testkit::roundtrip::{POSITIONS, remove_tree};
+use durin_testkit::tree::{Tree, snapshot};
+use rustix::fs::{FlockOperation, flock};
+use serde_json::Value;
+
+use super::definition::{Tool, corpus};
+use super::measure::{self, Cost, End, Places};
+use super::record::{Key, Record, Sample, Status};
+use super::verify;
+use crate::corpora;
+use crate::report::{census, count, size};
+use crate::workspace::{self, Scratch, option};
+
+/// Differences that are shown and recorded of a wrong result.
+const DIFFERENCES_SHOWN: usize = 5;
+
+/// The options that every suite with a record has.
+pub(crate) const OPTIONS: [&str; 10] = [
+    "suite",
+    "corpus",
+    "corpora",
+    "record",
+    "runs",
+    "profile",
+    "programs",
+    "format",
+    "lock",
+    "tables-only",
+];
+
+pub(crate) struct Session {
+    pub(crate) record: Record,
+    /// Whether nothing is run, only tables are made of what is recorded.
+    pub(crate) is_tables_only: bool,
+    corpora: PathBuf,
+    runs: usize,
+    programs: PathBuf,
+    /// Names the state of our source.
+    commit: String,
+    machine: String,
+    scratch: Scratch,
+    lock: Option<PathBuf>,
+}
+
+/// A corpus: its tree is read when the first result is to be compared with it.
+pub(crate) struct Corpus {
+    pub(crate) name: String,
+    pub(crate) dir: PathBuf,
+    tree: Option<Tree>,
+    files: u64,
+    bytes: u64,
+}
+
+impl Session {
+    pub(crate) fn open(arguments: &[String]) -> Result<Self> {
+        let runs = option(arguments, "runs").unwrap_or("1").parse()?;
+        ensure!(runs > 0, "--runs=0 measures nothing");
+        let is_tables_only = arguments.iter().any(|argument| argument == "--tables-only");
+        let record = option(arguments, "record").map_or_else(default_record, PathBuf::from);
+        let corpora = option(arguments, "corpora").map_or_else(corpora::dir, PathBuf::from);
+        let programs = match option(arguments, "programs") {
+            Some(dir) => std::fs::canonicalize(dir).with_context(|| dir.to_owned())?,
+            None if is_tables_only => PathBuf::new(),
+            None => workspace::programs(option(arguments, "profile").unwrap_or("release"))?,
+        };
+        Ok(Self {
+            record: Record::open(&record)?,
+            is_tables_only,
+            corpora,
+            runs,
+            programs,
+            commit: commit()?,
+            machine: machine(),
+            scratch: workspace::scratch_dir()?,
+            lock: option(arguments, "lock").map(PathBuf::from),
+        })
+    }
+
+    /// Opens the corpora of `--corpus`.
+    pub(crate) fn corpora(&self, arguments: &[String]) -> Result<Vec<Corpus>> {
+        let list = option(arguments, "corpus").context("--corpus=NAME or DIR, ...")?;
+        let mut corpora = Vec::new();
+        for text in list.split(',') {
+            let (name, dir) = corpus(text, &self.corpora)?;
+            corpora.push(Corpus {
+                name,
+                dir,
+                tree: None,
+                files: 0,
+                bytes: 0,
+            });
+        }
+        Ok(corpora)
+    }
+
+    /// Runs a tool on a corpus as often as is not yet recorded. Gives whether all results were right.
+    pub(crate) fn run(
+        &mut self,
+        suite: &str,
+        tool: &Tool,
+        corpus: &mut Corpus,
+        threads: usize,
+    ) -> Result<bool> {
+        if let Some(program) = tool.missing() {
+            println!(
+                "{}: skipped, {program} is not there ({})",
+                tool.name, tool.package
+            );
+            return Ok(true);
+        }
+        let version = self.version(tool, corpus, threads);
+        let key = Key {
+            suite,
+            corpus: &corpus.name,
+            tool: &tool.name,
+            version: &version,
+            command: &tool.build,
+            threads,
+        };
+        let done = self.record.count(&key);
+        let mut is_right = true;
+        for _ in done..self.runs {
+            corpus.read()?;
+            let _turn = self.turn()?;
+            let sample = self.sample(suite, tool, corpus, threads, &version)?;
+            println!("{}", one_line(&sample));
+            let status = sample.status;
+            self.record.append(sample)?;
+            is_right &= matches!(status, Status::Ok | Status::Timeout);
+            if status != Status::Ok {
+                break;
+            }
+        }
+        Ok(is_right)
+    }
+
+    fn version(&self, tool: &Tool, corpus: &Corpus, threads: usize) -> String {
+        if tool.level.is_some() {
+            return self.commit.clone();
+        }
+        measure::version(&tool.version, &self.places(corpus, threads))
+    }
+
+    fn output(&self) -> PathBuf {
+        self.scratch.path().join("output")
+    }
+
+    fn places<'a>(&'a self, corpus: &'a Corpus, threads: usize) -> Places<'a> {
+        Places {
+            source: &corpus.dir,
+            output: Path::new(""),
+            target: Path::new(""),
+            programs: &self.programs,
+            threads,
+        }
+    }
+
+    fn sample(
+        &self,
+        suite: &str,
+        tool: &Tool,
+        corpus: &Corpus,
+        threads: usize,
+        version: &str,
+    ) -> Result<Sample> {
+        let (output, target) = (self.output(), self.scratch.path().join("target"));
+        let places = Places {
+            output: &output,
+            target: &target,
+            ..self.places(corpus, threads)
+        };
+        let time = now();
+        let cost = measure::run(&tool.build, &places, tool.time_max())?;
+        let bytes = output.metadata().map_or(0, |data| data.len());
+        let (status, message) = judge(tool, corpus, &places, &cost)?;
+        let json = output.with_extension("json");
+        let report = std::fs::read_to_string(&json).ok();
+        let report = report.and_then(|text| serde_json::from_str(&text).ok());
+        for file in [&output, &json] {
+            if file.exists() {
+                std::fs::remove_file(file)?;
+            }
+        }
+        Ok(Sample {
+            suite: suite.to_owned(),
+            corpus: corpus.name.clone(),
+            corpus_files: corpus.files,
+            corpus_bytes: corpus.bytes,
+            tool: tool.name.clone(),
+            version: version.to_owned(),
+            command: tool.build.clone(),
+            threads,
+            status,
+            bytes,
+            wall_s: cost.wall.as_secs_f64(),
+            user_s: cost.user.as_secs_f64(),
+            sys_s: cost.sys.as_secs_f64(),
+            peak_bytes: cost.peak_bytes,
+            time,
+            machine: self.machine.clone(),
+            message,
+            report: report.unwrap_or(Value::Null),
+        })
+    }
+
+    /// Waits for the turn of this session where several measure on one machine; it ends when the file is dropped.
+    fn turn(&self) -> Result<Option<File>> {
+        let Some(path) = &self.lock else {
+            return Ok(None);
+        };
+        let mut options = File::options();
+        let file = options.create(true).append(true).open(path);
+        let file = file.with_context(|| path.display().to_string())?;
+        flock(&file, FlockOperation::LockExclusive)?;
+        Ok(Some(file))
+    }
+}
+
+impl Corpus {
+    fn read(&mut self) -> Result<()> {
+        if self.tree.is_none() {
+            let tree = snapshot(&self.dir, &POSITIONS)?;
+            let found = census(&tree);
+            println!("{}: {found}, {}", self.name, size(found.bytes));
+            (self.files, self.bytes) = (found.files, found.bytes);
+            self.tree = Some(tree);
+        }
+        Ok(())
+    }
+
+    /// Lets go of the tree.
+    pub(crate) fn forget(&mut self) {
+        self.tree = None;
+    }
+}
+
+/// Unpacks what a build made and compares it with the source.
+fn judge(
+    tool: &Tool,
+    corpus: &Corpus,
+    places: &Places<'_>,
+    cost: &Cost,
+) -> Result<(Status, String)> {
+    match cost.end {
+        End::TimeLimit => return Ok((Status::Timeout, String::new())),
+        End::Failure => return Ok((Status::Failed, cost.message.clone())),
+        End::Success => {}
+    }
+    std::fs::create_dir(places.target)?;
+    let unpacked = measure::run(&tool.unpack, places, tool.time_max())?;
+    let tree = corpus.tree.as_ref().context("the corpus was not read")?;
+    let differences = if unpacked.end == End::Success {
+        verify::differences(tree, places.target, tool.keeps)?
+    } else {
+        vec![format!("does not unpack: {}", unpacked.message)]
+    };
+    remove_tree(places.target)?;
+    if differences.is_empty() {
+        return Ok((Status::Ok, String::new()));
+    }
+    let shown = differences.len().min(DIFFERENCES_SHOWN);
+    let message = format!(
+        "{} differences: {}",
+        differences.len(),
+        differences[..shown].join("; ")
+    );
+    Ok((Status::Wrong, message))
+}
+
+fn one_line(sample: &Sample) -> String {
+    format!(
+        "{} {} ({} threads): {} bytes, {:.1} s CPU, {:.1} s wall, {} MiB: {} {}",
+        sample.corpus,
+        sample.tool,
+        sample.threads,
+        count(sample.bytes),
+        sample.cpu_s(),
+        sample.wall_s,
+        sample.peak_bytes >> 20,
+        sample.status.name(),
+        sample.message,
+    )
+}
+
+/// Where records are kept unless `--record` says otherwise: not in the repository, for they are of one machine.
+fn default_record() -> PathBuf {
+    workspace::target_dir().join("bench").join("record.jsonl")
+}
+
+/// The last commit that changed the programs, with a + if they have been changed since.
+fn commit() -> Result<String> {
+    let git = |arguments: &[&str]| -> Result<String> {
+        let mut command = Command::new("git");
+        command.args(arguments).current_dir(workspace::root());
+        let output = command.output().context("cannot run git")?;
+        Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+    };
+    let sources = ["--", "crates", "Cargo.toml", "Cargo.lock"];
+    let commit = git(&[&["log", "-1", "--format=%h"], sources.as_slice()].concat())?;
+    let changes = git(&[&["status", "--porcelain"], sources.as_slice()].concat())?;
+    let mark = if changes.is_empty() { "" } else { "+" };
+    Ok(format!("durin {commit}{mark}"))
+}
+
+fn machine() -> String {
+    let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+    let uname = rustix::system::uname();
+    let model = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let model = model
+        .lines()
+        .find_map(|line| line.strip_prefix("model name"))
+        .unwrap_or_default()
+        .trim_start_matches(['\t', ' ', ':']);
+    format!(
+        "{cpus} CPUs {model}, {} {}",
+        uname.sysname().to_string_lossy(),
+        uname.release().to_string_lossy()
+    )
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a record says when it was made; nothing else depends on it"
+)]
+fn now() -> u64 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    since.map_or(0, |since| since.as_secs())
+}

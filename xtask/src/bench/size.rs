@@ -1,0 +1,265 @@
+//! `--suite=size`: how small each program makes a tree, and for how much CPU time and memory.
+//!
+//! The yardstick is run first on each corpus, so that every other figure can be read as a multiple of it; slow tools
+//! come last, on all corpora, so that they do not hold up the others.
+
+use anyhow::{Result, ensure};
+
+use super::baseline::{Baseline, Measured};
+use super::definition::{Tool, chosen, levels, tools};
+use super::record::{Median, Status, medians};
+use super::session::{Corpus, OPTIONS, Session};
+use super::table::{Format, Table};
+use crate::corpora;
+use crate::report::count;
+use crate::workspace::{check_options, option};
+
+const SUITE: &str = "size";
+/// One of each family of codecs and block sizes, and the default.
+const LEVELS: &str = "1,3,5,7,9";
+
+pub(super) fn run(arguments: &[String]) -> Result<()> {
+    let own = ["levels", "peers", "threads"];
+    check_options(arguments, &[OPTIONS.as_slice(), &own].concat())?;
+    let mut session = Session::open(arguments)?;
+    let format = Format::parse(option(arguments, "format").unwrap_or("text"))?;
+    let peers = chosen(tools()?, option(arguments, "peers").unwrap_or("none"))?;
+    let levels = levels(option(arguments, "levels").unwrap_or(LEVELS))?;
+    let cpus = std::thread::available_parallelism()?.to_string();
+    let threads = option(arguments, "threads").unwrap_or(&cpus).parse()?;
+    let mut names: Vec<String> = Vec::new();
+    let mut failures = 0;
+    if session.is_tables_only {
+        names.extend(recorded(&session, option(arguments, "corpus")));
+    } else {
+        let mut corpora = session.corpora(arguments)?;
+        names.extend(corpora.iter().map(|corpus| corpus.name.clone()));
+        let (yardstick, others) = peers.split_at(1);
+        let ours: Vec<Tool> = levels.iter().copied().map(Tool::ours).collect();
+        let first: Vec<&Tool> = yardstick.iter().chain(&ours).collect();
+        failures += run_all(&mut session, &first, &mut corpora, threads)?;
+        for tool in others {
+            failures += run_all(&mut session, &[tool], &mut corpora, threads)?;
+        }
+    }
+    let (tables, misses) = report(&session, &names)?;
+    for table in tables {
+        println!("{}", table.render(format));
+    }
+    for miss in &misses {
+        println!("misses: {miss}");
+    }
+    ensure!(
+        failures == 0,
+        "{failures} runs failed or gave a wrong result"
+    );
+    Ok(())
+}
+
+fn run_all(
+    session: &mut Session,
+    tools: &[&Tool],
+    corpora: &mut [Corpus],
+    threads: usize,
+) -> Result<usize> {
+    let mut failures = 0;
+    for corpus in corpora {
+        for tool in tools {
+            let is_right = session.run(SUITE, tool, corpus, threads)?;
+            failures += usize::from(!is_right);
+        }
+        corpus.forget();
+    }
+    Ok(failures)
+}
+
+/// The corpora in the record, or those of a list.
+fn recorded(session: &Session, list: Option<&str>) -> Vec<String> {
+    if let Some(list) = list {
+        return list.split(',').map(str::to_owned).collect();
+    }
+    let mut names: Vec<String> = Vec::new();
+    for sample in session.record.samples() {
+        if sample.suite == SUITE && !names.contains(&sample.corpus) {
+            names.push(sample.corpus.clone());
+        }
+    }
+    names
+}
+
+/// Makes a table a corpus, and says what misses its target.
+fn report(session: &Session, corpora: &[String]) -> Result<(Vec<Table>, Vec<String>)> {
+    let (baseline, tools) = (Baseline::read()?, tools()?);
+    let medians = medians(session.record.samples(), SUITE);
+    let (mut tables, mut misses) = (Vec::new(), Vec::new());
+    for corpus in corpora {
+        let of_corpus: Vec<&Median<'_>> = medians
+            .iter()
+            .filter(|median| median.sample.corpus == *corpus)
+            .collect();
+        let is_yardstick = |median: &&&Median<'_>| median.sample.tool == tools[0].name;
+        let yardstick = of_corpus.iter().find(is_yardstick).copied();
+        tables.push(table(corpus, &of_corpus, yardstick, &baseline, &tools));
+        let Some(yardstick) = yardstick else { continue };
+        if baseline.is_same_corpus(corpus, yardstick.bytes) == Some(false) {
+            println!("{corpus}: is not the tree that the reference was measured with");
+        }
+        misses.extend(
+            baseline.misses(&Measured {
+                corpus,
+                kind: &corpora::kind(corpus)?,
+                yardstick,
+                ours: of_corpus
+                    .iter()
+                    .filter_map(|m| Some((level(m)?, *m)))
+                    .collect(),
+                peers: of_corpus
+                    .iter()
+                    .copied()
+                    .filter(|m| level(m).is_none())
+                    .collect(),
+            }),
+        );
+    }
+    Ok((tables, misses))
+}
+
+fn level(median: &Median<'_>) -> Option<u8> {
+    median.sample.tool.strip_prefix("durin-l")?.parse().ok()
+}
+
+/// One row of a table before it is sorted by size.
+struct Line {
+    bytes: u64,
+    cells: Vec<String>,
+}
+
+#[expect(clippy::cast_precision_loss, reason = "three digits are shown")]
+fn table(
+    corpus: &str,
+    medians: &[&Median<'_>],
+    yardstick: Option<&Median<'_>>,
+    baseline: &Baseline,
+    tools: &[Tool],
+) -> Table {
+    let ratio = |value: f64, base: Option<f64>| {
+        base.map_or("-".to_owned(), |base| format!("{:.2}", value / base))
+    };
+    let yard_bytes = yardstick.map(|yardstick| yardstick.bytes as f64);
+    let mut lines: Vec<Line> = Vec::new();
+    for median in medians {
+        let name = &median.sample.tool;
+        let label = tools.iter().find(|tool| tool.name == *name);
+        let label = label.map_or_else(|| ours(name), |tool| tool.label.clone());
+        let spread = if median.runs > 1 {
+            format!(
+                "{:.1} ({} runs, spread {:.1})",
+                median.cpu_s, median.runs, median.cpu_spread_s
+            )
+        } else {
+            format!("{:.1}", median.cpu_s)
+        };
+        let is_result = median.sample.status == Status::Ok;
+        lines.push(Line {
+            bytes: if is_result { median.bytes } else { u64::MAX },
+            cells: vec![
+                label,
+                if is_result {
+                    count(median.bytes)
+                } else {
+                    median.sample.status.name().to_owned()
+                },
+                ratio(median.bytes as f64, yard_bytes.filter(|_| is_result)),
+                spread,
+                ratio(median.cpu_s, yardstick.map(|yardstick| yardstick.cpu_s)),
+                format!("{:.0}", median.wall_s),
+                (median.peak_bytes >> 20).to_string(),
+            ],
+        });
+    }
+    for row in baseline.rows(corpus) {
+        lines.push(Line {
+            bytes: row.bytes,
+            cells: vec![
+                format!(
+                    "{} -l{} (baseline, another machine)",
+                    baseline.source, row.level
+                ),
+                count(row.bytes),
+                ratio(row.bytes as f64, yard_bytes),
+                "-".to_owned(),
+                baseline
+                    .cpu_ratio(row)
+                    .map_or("-".to_owned(), |cpu| format!("{cpu:.2}")),
+                "-".to_owned(),
+                row.peak_mib.to_string(),
+            ],
+        });
+    }
+    lines.sort_by_key(|line| line.bytes);
+    let facts = medians.iter().find(|median| median.sample.corpus_files > 0);
+    let facts = facts.map_or(String::new(), |median| {
+        format!(
+            " ({} files, {} bytes)",
+            count(median.sample.corpus_files),
+            count(median.sample.corpus_bytes)
+        )
+    });
+    Table {
+        title: format!("{corpus}{facts}"),
+        columns: vec![
+            "program",
+            "bytes",
+            "of yardstick",
+            "CPU s",
+            "CPU/yardstick",
+            "wall s",
+            "peak MiB",
+        ],
+        rows: lines.into_iter().map(|line| line.cells).collect(),
+    }
+}
+
+fn ours(name: &str) -> String {
+    name.strip_prefix("durin-l")
+        .map_or_else(|| name.to_owned(), |level| format!("**durin -l{level}**"))
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use super::super::record::tests::sample;
+    use super::*;
+
+    #[test]
+    fn rows_are_sorted_and_relative() {
+        let mut samples = vec![
+            sample("multiver-small", "squashfs-zstd15-128k", 200_000_000, 100.0),
+            sample("multiver-small", "durin-l7", 50_000_000, 150.0),
+            sample("multiver-small", "zpaq-m5", 1, 999.0),
+        ];
+        samples[2].status = Status::Timeout;
+        let medians = medians(&samples, SUITE);
+        let references: Vec<_> = medians.iter().collect();
+        let table = table(
+            "multiver-small",
+            &references,
+            medians.first(),
+            &Baseline::read().unwrap(),
+            &tools().unwrap(),
+        );
+        let first = &table.rows[0];
+        assert_eq!(
+            first[..5],
+            ["**durin -l7**", "50,000,000", "0.25", "150.0", "1.50"]
+        );
+        let last = table.rows.last().unwrap();
+        assert_eq!(last[..3], ["zpaq -m5", "timeout", "-"]);
+        assert!(
+            table
+                .rows
+                .iter()
+                .any(|row| row[0].contains("mkdwarfs 0.15.3 -l9") && row[4] == "2.88")
+        );
+    }
+}
