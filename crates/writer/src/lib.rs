@@ -1,7 +1,7 @@
 //! Building DwarFS images.
 //!
 //! [`build`] runs the stages in this order, and the modules are named after them: `scan` reads the tree (leaving out
-//! what the [`filter`] says), `dedupe` finds equal files, `order` decides where contents go, `read` fetches them,
+//! what the [`filter`] and a [`script`] say), `transform` lets a script change attributes, `dedupe` finds equal files, `order` decides where contents go, `read` fetches them,
 //! `segment` cuts them into blocks, `compress` and `emit` write the blocks, and `metadata` describes everything.
 //! The image depends on the input and the options only: not on the number of threads, nor on the order in which the
 //! file system lists names. This crate knows nothing of reading images.
@@ -27,6 +27,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod attributes;
 mod compress;
 mod context;
 mod dedupe;
@@ -44,6 +45,8 @@ mod pipeline;
 mod read;
 mod report;
 mod scan;
+pub mod script;
+mod script_order;
 mod segment;
 #[allow(dead_code, reason = "the pass that makes sketches is the next to come")]
 mod sketch;
@@ -51,6 +54,7 @@ mod sparse;
 pub mod stats;
 mod status;
 mod sync;
+mod transform;
 mod tree;
 
 pub use options::{BuildOptions, Input, Order, PackOptions, TimeResolution};

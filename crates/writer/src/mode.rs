@@ -9,13 +9,15 @@ use durin_format::{Error, Result};
 const USER: u32 = 0o4700;
 const GROUP: u32 = 0o2070;
 const OTHER: u32 = 0o1007;
-const ALL: u32 = 0o7777;
+/// The bits that can be changed.
+pub(crate) const ALL: u32 = 0o7777;
 const READ: u32 = 0o444;
 const WRITE: u32 = 0o222;
 const EXECUTE: u32 = 0o111;
 const SET_IDS: u32 = 0o6000;
 const STICKY: u32 = 0o1000;
-const TYPE: u32 = 0o170_000;
+/// The bits of the type.
+pub(crate) const TYPE: u32 = 0o170_000;
 const DIRECTORY: u32 = 0o040_000;
 const SYMLINK: u32 = 0o120_000;
 

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use durin_codec::Spec;
 use durin_format::digest::Digest;
@@ -11,6 +12,7 @@ use durin_format::{Error, Result};
 
 use crate::filter::Filter;
 use crate::mode::ChmodRule;
+use crate::script::{Hooks, Script};
 use crate::tree::printable;
 
 /// The smallest block that can be asked for, as a power of two.
@@ -27,6 +29,8 @@ pub struct BuildOptions {
     pub input: Input,
     /// Which entries are left out.
     pub filter: Filter,
+    /// A script that is asked after the filter, and has the last word on attributes and order.
+    pub script: Option<Arc<dyn Script>>,
     /// Whether directories without entries are left out, once the filter has done its work.
     pub remove_empty_dirs: bool,
     /// Files that are never packed, as pairs of device and inode number: the image being written, for one.
@@ -300,6 +304,7 @@ impl BuildOptions {
         Self {
             input,
             filter: Filter::default(),
+            script: None,
             remove_empty_dirs: false,
             exclude_ids: Vec::new(),
             block_size_bits: 24,
@@ -352,6 +357,11 @@ impl BuildOptions {
             }
         }
         Ok(())
+    }
+
+    /// The script, if it has the hook that `has` picks.
+    pub(crate) fn script_with(&self, has: impl Fn(Hooks) -> bool) -> Option<&dyn Script> {
+        self.script.as_deref().filter(|script| has(script.hooks()))
     }
 
     /// The size of a block in bytes.

@@ -5,14 +5,36 @@
 
 use std::path::PathBuf;
 
+use durin_format::Result;
+
 use crate::context::Context;
 use crate::dedupe::{ContentIndex, Contents};
 use crate::files::{FileIndex, Files};
 use crate::options::Order;
+use crate::script_order::{ContentsView, reorder};
 use crate::tree::{EntryIndex, Tree};
 
-/// Returns all contents in the order that the options ask for.
+/// Returns all contents in the order that the options ask for, and a script of that.
+///
+/// # Errors
+/// Those of the script.
 pub(crate) fn order(
+    context: Context<'_>,
+    tree: &Tree,
+    files: &Files,
+    contents: &Contents,
+) -> Result<Vec<ContentIndex>> {
+    let ordered = by_options(context, tree, files, contents);
+    match context.options.script_with(|hooks| hooks.order) {
+        Some(script) => {
+            let view = ContentsView::new(tree, files, contents, &ordered);
+            reorder(script, &view, &ordered)
+        }
+        None => Ok(ordered),
+    }
+}
+
+fn by_options(
     context: Context<'_>,
     tree: &Tree,
     files: &Files,

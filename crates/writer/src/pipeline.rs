@@ -29,6 +29,7 @@ use crate::segment::{ChunkKind, Chunks, Permit, Queues, Segmenter};
 use crate::sparse;
 use crate::stats::{Phase, Stage, Stats};
 use crate::sync::{no_thread, run_detached};
+use crate::transform::transform;
 use crate::tree::{bytes_of, usize_of};
 use durin_format::events::Events;
 
@@ -61,9 +62,10 @@ pub fn build(
         events.info(message);
     };
     begin(Phase::Scanning, &format!("scanning '{}'", options.input));
-    let scanned = scan::scan(context)?;
+    let mut scanned = scan::scan(context)?;
+    let files = Files::of(&scanned.tree, context);
+    transform(context, &mut scanned.tree, &files)?;
     let tree = &scanned.tree;
-    let files = Files::of(tree, context);
 
     begin(Phase::Hashing, "finding equal files");
     let root = scanned.root.as_fd();
@@ -75,7 +77,7 @@ pub fn build(
     context.check_cancelled()?;
     let contents = dedupe(context, tree, &files, &sparse, root)?;
     let thread = stats.enter(Stage::Order);
-    let order = order(context, tree, &files, &contents);
+    let order = order(context, tree, &files, &contents)?;
     drop(thread);
     context.check_cancelled()?;
 

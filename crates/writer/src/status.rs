@@ -12,11 +12,11 @@ const ALLOCATION_UNIT: u64 = 512;
 
 /// A point in time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Time {
+pub struct Time {
     /// Seconds since 1970, negative before.
-    pub(crate) sec: i64,
+    pub sec: i64,
     /// Nanoseconds after `sec`.
-    pub(crate) nsec: u32,
+    pub nsec: u32,
 }
 
 /// The kinds of inodes, in the order of their numbers in an image.

@@ -97,6 +97,11 @@ pub(crate) struct Tree {
     pub(crate) targets: Vec<u8>,
     /// One for each entry, or none at all.
     pub(crate) further_times: Vec<FurtherTimes>,
+    /// Whether attributes are final, so that options no longer apply to them.
+    pub(crate) is_transformed: bool,
+    /// Times of modification that are not those of the input, in the order of entries. The input's own stay with the
+    /// entries, because they tell whether a file has changed since the scan.
+    pub(crate) changed_mtimes: Vec<(EntryIndex, Time)>,
     /// In the order of entries.
     pub(crate) linked: Vec<LinkedEntry>,
     /// For an input that is a list: the place of each entry in it, or the length of the list.

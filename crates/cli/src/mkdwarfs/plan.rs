@@ -38,6 +38,7 @@ pub(super) fn build_options(
     Ok(BuildOptions {
         input: input(options, logger)?,
         filter: filter(options)?,
+        script: None,
         remove_empty_dirs: options.filter.remove_empty_dirs,
         exclude_ids: Vec::new(),
         block_size_bits: options

@@ -7,8 +7,8 @@ use durin_format::metadata::InodeData;
 use super::Described;
 use super::contents::ContentTable;
 use super::times::Units;
+use crate::attributes;
 use crate::mode;
-use crate::status::Time;
 use crate::tree::{Detail, EntryIndex, count_of};
 
 /// All inodes by their numbers.
@@ -124,17 +124,17 @@ impl<'a> Attributes<'a> {
     }
 
     fn meet(&mut self, index: EntryIndex) {
-        let (mode, uid, gid) = self.changed(index);
-        self.uids.place(uid);
-        self.gids.place(gid);
-        self.modes.place(mode);
-        let earliest = self.times(index).map(|time| time.whole);
+        let changed = self.changed(index);
+        self.uids.place(changed.uid);
+        self.gids.place(changed.gid);
+        self.modes.place(changed.mode);
+        let earliest = changed.times.map(|time| time.whole);
         self.base = earliest.into_iter().chain(self.base).min();
     }
 
     fn inode(&mut self, index: EntryIndex) -> InodeData {
-        let (mode, uid, gid) = self.changed(index);
-        let [mtime, atime, ctime] = self.times(index);
+        let changed = self.changed(index);
+        let [mtime, atime, ctime] = changed.times;
         let base = self.base.unwrap_or(0);
         let nlink = match self.described.files.of_entry(index) {
             Some(file) if self.described.context.options.hardlink_table => {
@@ -143,9 +143,9 @@ impl<'a> Attributes<'a> {
             _ => 1,
         };
         let mut inode = InodeData {
-            mode_index: self.modes.place(mode),
-            owner_index: self.uids.place(uid),
-            group_index: self.gids.place(gid),
+            mode_index: self.modes.place(changed.mode),
+            owner_index: self.uids.place(changed.uid),
+            group_index: self.gids.place(changed.gid),
             mtime_offset: mtime.since(base),
             mtime_subsec: mtime.subsec,
             nlink_minus_one: nlink - 1,
@@ -160,29 +160,28 @@ impl<'a> Attributes<'a> {
         inode
     }
 
-    /// Returns mode, owner and group.
-    fn changed(&self, index: EntryIndex) -> (u32, u32, u32) {
+    /// Returns the attributes that the image gets, with times in units.
+    fn changed(&self, index: EntryIndex) -> Changed {
         let options = self.described.context.options;
-        let entry = self.described.tree.entry(index);
-        (
-            mode::apply(&options.chmod, entry.mode),
-            options.set_owner.unwrap_or(entry.uid),
-            options.set_group.unwrap_or(entry.gid),
-        )
+        let tree = self.described.tree;
+        let of_image = attributes::of(options, tree, index);
+        let times = [of_image.mtime, of_image.atime, of_image.ctime];
+        Changed {
+            mode: tree.entry(index).mode & mode::TYPE | of_image.permissions,
+            uid: of_image.uid,
+            gid: of_image.gid,
+            times: times.map(|time| Units::of(time, options.time_resolution)),
+        }
     }
+}
 
-    /// Returns the times of modification, of access and of change; the first for all if only that is kept.
-    fn times(&self, index: EntryIndex) -> [Units; 3] {
-        let options = self.described.context.options;
-        let mtime = self.described.tree.entry(index).mtime;
-        let further = self.described.tree.further_times.get(index as usize);
-        let times = match (options.set_time, further) {
-            (Some(sec), _) => [Time { sec, nsec: 0 }; 3],
-            (None, None) => [mtime; 3],
-            (None, Some(further)) => [mtime, further.atime, further.ctime],
-        };
-        times.map(|time| Units::of(time, options.time_resolution))
-    }
+/// What is stored of an entry's attributes.
+struct Changed {
+    mode: u32,
+    uid: u32,
+    gid: u32,
+    /// Of modification, of access and of change; the first for all if only that is kept.
+    times: [Units; 3],
 }
 
 /// Distinct values in the order in which they were met.

@@ -20,17 +20,21 @@ pub(crate) struct Assembly {
     pub(crate) is_list: bool,
 }
 
-/// Removes directories without entries, again and again until none is left; the root stays.
-pub(crate) fn remove_empty_dirs(listings: &mut [Listing]) {
+/// Removes directories without entries, again and again until none is left, and returns how many; the root stays.
+pub(crate) fn remove_empty_dirs(listings: &mut [Listing]) -> u64 {
+    let mut removed = 0;
     let mut empty = vec![false; listings.len()];
     // A directory is discovered after the one it lies in, so that going backwards meets children first.
     for (number, listing) in listings.iter_mut().enumerate().rev() {
+        let count = listing.found.len();
         listing.found.retain(|found| match found.detail {
             Detail::Directory { number } => !empty[number as usize],
             _ => true,
         });
+        removed += (count - listing.found.len()) as u64;
         empty[number] = listing.found.is_empty();
     }
+    removed
 }
 
 impl Assembly {

@@ -9,6 +9,7 @@ use rustix::fs::readlinkat;
 use super::listing::{Found, FoundDir, Listing};
 use crate::context::Context;
 use crate::options::Input;
+use crate::stats::Counter;
 use crate::status::{Kind, Status};
 use crate::tree::Detail;
 
@@ -107,17 +108,29 @@ impl<'a> Examiner<'a> {
     }
 
     fn count(&self, status: &Status, detail: Detail) {
+        self.counter(detail).add(1);
+        if detail.kind() == Kind::Regular {
+            // Other names of the file are taken off again once they are known.
+            self.context.stats.original_bytes.add(status.size);
+        }
+    }
+
+    /// Takes back what was counted of an entry that is left out after all.
+    pub(crate) fn uncount(&self, found: &Found) {
+        self.counter(found.detail).sub(1);
+        if let Detail::Regular { size, .. } = found.detail {
+            self.context.stats.original_bytes.sub(size);
+        }
+    }
+
+    fn counter(&self, detail: Detail) -> &'a Counter {
         let stats = self.context.stats;
         match detail.kind() {
-            Kind::Directory => stats.dirs.add(1),
-            Kind::Symlink => stats.symlinks.add(1),
-            Kind::Regular => {
-                stats.files.add(1);
-                // Other names of the file are taken off again once they are known.
-                stats.original_bytes.add(status.size);
-            }
-            Kind::Device => stats.devices.add(1),
-            Kind::Special => stats.specials.add(1),
+            Kind::Directory => &stats.dirs,
+            Kind::Symlink => &stats.symlinks,
+            Kind::Regular => &stats.files,
+            Kind::Device => &stats.devices,
+            Kind::Special => &stats.specials,
         }
     }
 }

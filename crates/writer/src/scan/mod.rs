@@ -9,6 +9,7 @@ mod assemble;
 mod entry;
 mod list;
 mod listing;
+mod script_filter;
 mod walk;
 
 use std::io;
@@ -52,11 +53,16 @@ pub(crate) fn scan(context: Context<'_>) -> Result<Scanned> {
         Input::Directory(_) => walk::walk(context, &root, Excluded::Drop)?,
         Input::List { root: base, paths } => {
             let _thread = context.stats.enter(Stage::Scan);
-            list::list(context, &root, base.as_deref(), paths)?
+            let mut listings = list::list(context, &root, base.as_deref(), paths)?;
+            if let Some(script) = context.options.script_with(|hooks| hooks.filter) {
+                script_filter::of_listings(context, script, &mut listings)?;
+            }
+            listings
         }
     };
     if context.options.remove_empty_dirs {
-        assemble::remove_empty_dirs(&mut listings);
+        let removed = assemble::remove_empty_dirs(&mut listings);
+        context.stats.dirs.sub(removed);
     }
     context.stats.dirs.add(1);
     let _thread = context.stats.enter(Stage::Assemble);
@@ -76,26 +82,32 @@ pub(crate) fn decide(context: Context<'_>) -> Result<Vec<Decision>> {
     }
     let (root, status) = open_root(&context.options.input)?;
     let listings = walk::walk(context, &root, Excluded::Keep)?;
-    let tree = assembly(context.options).run(&status, listings)?;
+    let assembly = Assembly {
+        keep_further_times: context.options.script.is_some(),
+        ..assembly(context.options)
+    };
+    let tree = assembly.run(&status, listings)?;
+    let verdicts = script_filter::verdicts(context, &tree)?;
     let places = tree.path_places();
     let mut order: Vec<EntryIndex> = (ROOT + 1..count_of(tree.entries.len())).collect();
     order.sort_unstable_by_key(|index| places[*index as usize]);
     let decision = |index| {
+        let verdict = verdicts[index as usize]?;
         let path = tree.path(index);
         let is_dir = tree.entry(index).detail.kind() == Kind::Directory;
-        let verdict = context.options.filter.verdict(&path, is_dir);
-        Decision {
+        Some(Decision {
             path,
             is_dir,
             verdict,
-        }
+        })
     };
-    Ok(order.into_iter().map(decision).collect())
+    Ok(order.into_iter().filter_map(decision).collect())
 }
 
 fn assembly(options: &BuildOptions) -> Assembly {
     Assembly {
-        keep_further_times: options.keep_all_times,
+        keep_further_times: options.keep_all_times
+            || options.script_with(|hooks| hooks.transform).is_some(),
         is_list: matches!(options.input, Input::List { .. }),
     }
 }

@@ -3,6 +3,9 @@
 //! Threads take directories from a common stack, so that the walk goes deep first and few descriptors stay open.
 //! A directory's descriptor lives as long as one of its subdirectories waits; above a limit it is closed at once and
 //! the subdirectories are opened name by name from the root instead.
+//!
+//! A script that filters is asked as directories are read, so that nothing below one that it does not want is looked at.
+//! One thread does the walk then, so that the script is asked in an order that depends on names only.
 
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -17,8 +20,10 @@ use rustix::process::{Resource, getrlimit};
 use super::DIRECTORY_FLAGS;
 use super::entry::Examiner;
 use super::listing::{FoundDir, Listing};
+use super::script_filter;
 use crate::context::Context;
 use crate::filter::Verdict;
+use crate::script::Script;
 use crate::stats::{Stage, StageThread};
 use crate::sync::in_parallel;
 use crate::tree::{Detail, printable};
@@ -54,7 +59,12 @@ pub(crate) fn walk(
         handle_count: Arc::default(),
         handles_max: handles_max(),
     };
-    in_parallel(context.options.scanner_workers, || walk.work());
+    let threads = if walk.script().is_some() {
+        1
+    } else {
+        context.options.scanner_workers
+    };
+    in_parallel(threads, || walk.work());
     context.check_cancelled()?;
     let state = walk.state.into_inner();
     let state = state.unwrap_or_else(PoisonError::into_inner);
@@ -214,12 +224,19 @@ impl Walk<'_> {
         thread.did(listing.found.len() as u64, 0);
         listing.sort();
         let excluded = self.apply_filter(&path, &mut listing);
+        if let Some(script) = self.script()
+            && let Err(error) = script_filter::of_listing(self.context, script, &path, &mut listing)
+        {
+            self.lock().failure = Some(error);
+            return;
+        }
         let mut state = self.lock();
         match state.number_dirs(number, &mut listing) {
             Ok(mut numbers) => {
                 numbers.retain(|number| !excluded.contains(&state.places[*number as usize].name));
                 let parent = (!numbers.is_empty()).then(|| self.keep(fd)).flatten();
-                let pending = numbers.into_iter().map(|number| Pending {
+                // The first is taken first.
+                let pending = numbers.into_iter().rev().map(|number| Pending {
                     number,
                     parent: parent.clone(),
                 });
@@ -228,6 +245,14 @@ impl Walk<'_> {
             Err(error) => state.failure = Some(error),
         }
         state.listings[number as usize] = listing;
+    }
+
+    /// The script that filters, unless what is left out is to be seen.
+    fn script(&self) -> Option<&dyn Script> {
+        let options = self.context.options;
+        options
+            .script_with(|hooks| hooks.filter)
+            .filter(|_| self.excluded == Excluded::Drop)
     }
 
     fn unreadable(&self, path: &[u8], error: impl std::fmt::Display) {
@@ -276,10 +301,14 @@ impl Walk<'_> {
             if filter.verdict(&join(path, name), is_dir) == Verdict::Include {
                 return true;
             }
-            if is_dir && self.excluded == Excluded::Keep {
+            if self.excluded == Excluded::Drop {
+                self.examiner.uncount(found);
+                return false;
+            }
+            if is_dir {
                 excluded_dirs.push(name.into());
             }
-            self.excluded == Excluded::Keep
+            true
         });
         listing.found = found;
         excluded_dirs

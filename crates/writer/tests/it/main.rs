@@ -13,3 +13,4 @@ mod harness;
 mod input;
 mod metadata;
 mod round_trip;
+mod script;
