@@ -29,8 +29,8 @@ cargo xtask TASK
   try [DIR] [--level=N]   pack a real tree, mount it, compare every byte, and print what it took
   ci                      everything that must pass: format, lints, tidy, all tests
   tidy                    the rules of this workspace that no other tool knows
-  roundtrip DIR [--levels=0,1,...]
-                          pack a tree at several levels, check, mount, unpack, compare
+  roundtrip DIR [--corpus=NAME,...] [--levels=0-9] [--profile=release|fast] [--arguments='-S 20 ...']
+                          pack trees at several levels, check, mount, unpack, compare
   million                 a million files: build, mount and list within 2 GiB
   corpora [NAME|all [DEST]]
                           make the trees of the benchmarks, or list them

@@ -59,15 +59,21 @@ impl Trip<'_> {
     ///
     /// # Errors
     ///
-    /// What could not be read back.
-    ///
-    /// # Panics
-    ///
-    /// If a program fails.
+    /// What could not be read back. A program that fails is a difference.
     pub fn make(&self, tree: &Tree) -> io::Result<TripReport> {
         let image = self.work.join("trip.dwarfs");
         let expected = self.with_current_atimes(tree)?;
-        let build = self.build_run(&image).succeed();
+        let build = self.build_run(&image).output();
+        if build.code != Some(0) {
+            return Ok(TripReport {
+                image_bytes: 0,
+                differences: vec![format!("mkdwarfs: {build}")],
+                build,
+                mount: None,
+                read: Duration::ZERO,
+                extract: Duration::ZERO,
+            });
+        }
         let image_bytes = image.metadata()?.len();
         let mut differences = Vec::new();
         let check = self.programs.check_integrity(&image);
@@ -141,14 +147,17 @@ impl Trip<'_> {
     ) -> io::Result<(Duration, Vec<String>)> {
         let target = self.work.join("extracted");
         std::fs::create_dir(&target)?;
-        let outcome = self.programs.extract(image, &target).succeed();
+        let outcome = self.programs.extract(image, &target).output();
         let found = snapshot(&target, &POSITIONS)?;
         let aspects = Aspects {
             owner: crate::skip::is_root(),
             symlink_modes: false,
             ..self.aspects()
         };
-        let differences = trees(expected, &found, &aspects);
+        let mut differences = trees(expected, &found, &aspects);
+        if outcome.code != Some(0) {
+            differences.insert(0, format!("dwarfsextract: {outcome}"));
+        }
         remove_tree(&target)?;
         Ok((outcome.wall, differences))
     }

@@ -6,7 +6,7 @@
 
 mod baseline;
 mod build;
-mod definition;
+pub(crate) mod definition;
 mod measure;
 mod read;
 mod record;
