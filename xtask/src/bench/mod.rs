@@ -7,6 +7,7 @@
 mod baseline;
 mod build;
 pub(crate) mod definition;
+mod document;
 mod measure;
 mod read;
 mod record;

@@ -3,13 +3,16 @@
 //! The yardstick is run first on each corpus, so that every other figure can be read as a multiple of it; slow tools
 //! come last, on all corpora, so that they do not hold up the others.
 
+use std::path::Path;
+
 use anyhow::{Result, ensure};
 
 use super::baseline::{Baseline, Measured};
 use super::definition::{Tool, chosen, levels, tools};
+use super::document;
 use super::record::{Median, Status, medians};
 use super::session::{Corpus, OPTIONS, Session};
-use super::table::{Format, Table};
+use super::table::{self, Format, Table};
 use crate::corpora;
 use crate::report::count;
 use crate::workspace::{check_options, option};
@@ -19,7 +22,7 @@ const SUITE: &str = "size";
 const LEVELS: &str = "1,3,5,7,9";
 
 pub(super) fn run(arguments: &[String]) -> Result<()> {
-    let own = ["levels", "peers", "threads"];
+    let own = ["levels", "peers", "threads", "into"];
     check_options(arguments, &[OPTIONS.as_slice(), &own].concat())?;
     let mut session = Session::open(arguments)?;
     let format = Format::parse(option(arguments, "format").unwrap_or("text"))?;
@@ -43,6 +46,16 @@ pub(super) fn run(arguments: &[String]) -> Result<()> {
         }
     }
     let (tables, misses) = report(&session, &names)?;
+    if let Some(file) = option(arguments, "into") {
+        let medians = medians(session.record.samples(), SUITE);
+        let summary = summary(&medians, &names, &tools()?);
+        let tables: Vec<String> = tables.iter().map(|t| t.render(Format::Markdown)).collect();
+        let sections = [
+            ("summary", summary.render(Format::Markdown)),
+            ("size", tables.join("\n")),
+        ];
+        return document::write(Path::new(file), &sections);
+    }
     for table in tables {
         println!("{}", table.render(format));
     }
@@ -207,7 +220,7 @@ fn table(
     });
     Table {
         title: format!("{corpus}{facts}"),
-        columns: vec![
+        columns: table::columns(&[
             "program",
             "bytes",
             "of yardstick",
@@ -215,8 +228,47 @@ fn table(
             "CPU/yardstick",
             "wall s",
             "peak MiB",
-        ],
+        ]),
         rows: lines.into_iter().map(|line| line.cells).collect(),
+    }
+}
+
+/// One table of all corpora: bytes, and CPU time as a multiple of the yardstick's.
+fn summary(medians: &[Median<'_>], corpora: &[String], tools: &[Tool]) -> Table {
+    let find = |corpus: &str, tool: &str| {
+        let mut of_tool = medians
+            .iter()
+            .filter(|median| median.sample.corpus == corpus && median.sample.tool == tool);
+        of_tool.find(|median| median.sample.status == Status::Ok)
+    };
+    let names = (0..=9).map(|level| format!("durin-l{level}"));
+    let names = names.chain(tools.iter().map(|tool| tool.name.clone()));
+    let mut rows = Vec::new();
+    for name in names {
+        let label = tools.iter().find(|tool| tool.name == name);
+        let label = label.map_or_else(|| ours(&name), |tool| tool.label.clone());
+        let cells: Vec<String> = corpora
+            .iter()
+            .map(|corpus| {
+                let Some(median) = find(corpus, &name) else {
+                    return "-".to_owned();
+                };
+                let ratio = find(corpus, &tools[0].name)
+                    .map(|yardstick| format!(" ({:.2})", median.cpu_s / yardstick.cpu_s));
+                format!("{}{}", count(median.bytes), ratio.unwrap_or_default())
+            })
+            .collect();
+        if cells.iter().any(|cell| cell != "-") {
+            rows.push([vec![label], cells].concat());
+        }
+    }
+    Table {
+        title: "Bytes, and CPU time as a multiple of the yardstick's".to_owned(),
+        columns: std::iter::once("program")
+            .chain(corpora.iter().map(String::as_str))
+            .map(str::to_owned)
+            .collect(),
+        rows,
     }
 }
 
@@ -230,6 +282,21 @@ fn ours(name: &str) -> String {
 mod tests {
     use super::super::record::tests::sample;
     use super::*;
+
+    #[test]
+    fn the_summary_has_a_column_a_corpus() {
+        let samples = [
+            sample("a", "squashfs-zstd15-128k", 2000, 100.0),
+            sample("a", "durin-l7", 1000, 150.0),
+            sample("b", "durin-l7", 3, 1.0),
+        ];
+        let medians = medians(&samples, SUITE);
+        let corpora = ["a", "b"].map(str::to_owned);
+        let table = summary(&medians, &corpora, &tools().unwrap());
+        assert_eq!(table.rows[0], ["**durin -l7**", "1,000 (1.50)", "3"]);
+        assert_eq!(table.rows[1][1..], ["2,000 (1.00)", "-"]);
+        assert_eq!(table.rows.len(), 2);
+    }
 
     #[test]
     fn rows_are_sorted_and_relative() {

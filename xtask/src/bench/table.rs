@@ -22,11 +22,16 @@ impl Format {
     }
 }
 
+/// Makes headings.
+pub(crate) fn columns(names: &[&str]) -> Vec<String> {
+    names.iter().map(|name| (*name).to_owned()).collect()
+}
+
 /// A table: the first column is text, all others are figures.
 #[derive(Debug, Clone)]
 pub(crate) struct Table {
     pub(crate) title: String,
-    pub(crate) columns: Vec<&'static str>,
+    pub(crate) columns: Vec<String>,
     pub(crate) rows: Vec<Vec<String>>,
 }
 
@@ -62,7 +67,7 @@ impl Table {
             format!("{}\n", padded.collect::<Vec<_>>().join("  ").trim_end())
         };
         let mut out = format!("{}\n", self.title);
-        out += &line(&self.columns);
+        out += &line(&self.columns.iter().map(String::as_str).collect::<Vec<_>>());
         for row in &self.rows {
             out += &line(&row.iter().map(String::as_str).collect::<Vec<_>>());
         }
@@ -88,7 +93,7 @@ impl Table {
         let rows = self.rows.iter().map(|row| {
             let cells = self.columns.iter().zip(row);
             let object: Map<_, _> = cells
-                .map(|(column, cell)| ((*column).to_owned(), Value::from(cell.as_str())))
+                .map(|(column, cell)| (column.clone(), Value::from(cell.as_str())))
                 .collect();
             Value::from(object)
         });
@@ -107,7 +112,7 @@ mod tests {
     fn three_ways_to_write() {
         let table = Table {
             title: "Sizes".to_owned(),
-            columns: vec!["tool", "bytes"],
+            columns: columns(&["tool", "bytes"]),
             rows: vec![
                 vec!["a|b".to_owned(), "1,000".to_owned()],
                 vec!["longer".to_owned(), "5".to_owned()],

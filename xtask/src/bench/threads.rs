@@ -1,7 +1,8 @@
 //! `--suite=threads`: whether a build uses the processors that it is given.
 //!
 //! For each level and number of threads: wall time, CPU time, and how much faster it is than with one thread. The CPU
-//! time should not grow with the threads. Where the build reports times of its stages, the longest one is the critical path.
+//! time should not grow with the threads. The build's own report tells the phases, which follow each other, and which stage
+//! held each of them up: together the critical path.
 
 use anyhow::{Result, ensure};
 use serde_json::Value;
@@ -9,15 +10,13 @@ use serde_json::Value;
 use super::definition::{Tool, levels};
 use super::record::{Median, Status, medians};
 use super::session::{OPTIONS, Session};
-use super::table::{Format, Table};
+use super::table::{self, Format, Table};
 use crate::workspace::{check_options, option};
 
 const SUITE: &str = "threads";
 /// Where compressing does not hide everything else.
 const LEVELS: &str = "1-3";
 const THREADS: &str = "1,2,4,8";
-/// Keys under which `mkdwarfs --json` may have the stages.
-const STAGES: &str = "stages";
 
 pub(super) fn run(arguments: &[String]) -> Result<()> {
     check_options(
@@ -44,7 +43,12 @@ pub(super) fn run(arguments: &[String]) -> Result<()> {
         }
     }
     let medians = medians(session.record.samples(), SUITE);
-    println!("{}", table(&medians).render(format));
+    println!("{}", table_of(&medians).render(format));
+    for median in &medians {
+        if let Some(stages) = stages(median) {
+            println!("{}", stages.render(format));
+        }
+    }
     ensure!(
         failures == 0,
         "{failures} runs failed or gave a wrong result"
@@ -52,7 +56,7 @@ pub(super) fn run(arguments: &[String]) -> Result<()> {
     Ok(())
 }
 
-fn table(medians: &[Median<'_>]) -> Table {
+fn table_of(medians: &[Median<'_>]) -> Table {
     let mut rows = Vec::new();
     let results = medians
         .iter()
@@ -77,12 +81,12 @@ fn table(medians: &[Median<'_>]) -> Table {
             format!("{:.2}", sample.sys_s),
             ratio(median.wall_s, single.map(|single| single.wall_s)),
             format!("{:.2}", median.cpu_s / median.wall_s.max(f64::MIN_POSITIVE)),
-            stages(&sample.report),
+            critical_path(&sample.report),
         ]);
     }
     Table {
         title: "Build time by number of threads".to_owned(),
-        columns: vec![
+        columns: table::columns(&[
             "corpus and level",
             "threads",
             "wall s",
@@ -90,43 +94,72 @@ fn table(medians: &[Median<'_>]) -> Table {
             "sys s",
             "speed-up",
             "CPUs busy",
-            "stages: busy s / wall s",
-        ],
+            "critical path (phase s: stage, occupied s)",
+        ]),
         rows,
     }
 }
 
-/// Shows the stages of a build's own report, the longest first: the first is the critical path.
-fn stages(report: &Value) -> String {
-    let mut stages: Vec<(f64, String)> = Vec::new();
-    let named: Vec<(String, &Value)> = match &report[STAGES] {
-        Value::Object(map) => map
-            .iter()
-            .map(|(name, stage)| (name.clone(), stage))
-            .collect(),
-        Value::Array(list) => list
-            .iter()
-            .map(|stage| (stage["name"].as_str().unwrap_or("?").to_owned(), stage))
-            .collect(),
-        _ => return "-".to_owned(),
+/// Shows the phases of a build, which follow each other, each with the stage that held it up and how much of the
+/// phase that stage was occupied.
+fn critical_path(report: &Value) -> String {
+    let Value::Array(path) = &report["times"]["critical_path"] else {
+        return "-".to_owned();
     };
-    for (name, stage) in named {
-        let seconds = |key: &str| stage[key].as_f64();
-        let Some(wall) = seconds("wall_seconds").or_else(|| stage.as_f64()) else {
-            continue;
-        };
-        let busy = seconds("busy_seconds").map_or(String::new(), |busy| format!("{busy:.2}/"));
-        stages.push((wall, format!("{name} {busy}{wall:.2}")));
-    }
-    stages.sort_by(|a, b| b.0.total_cmp(&a.0));
-    stages
-        .into_iter()
-        .map(|(_, text)| text)
-        .collect::<Vec<_>>()
-        .join(", ")
+    let step = |step: &Value| {
+        let name = |key: &str| step[key].as_str().unwrap_or("?").to_owned();
+        let seconds = |key: &str| step[key].as_f64().unwrap_or(0.0);
+        format!(
+            "{} {:.2}: {} {:.2}",
+            name("phase"),
+            seconds("wall_seconds"),
+            name("stage"),
+            seconds("occupied_seconds")
+        )
+    };
+    path.iter().map(step).collect::<Vec<_>>().join(", ")
+}
+
+/// One row a stage of a run: how long it took, how long its threads computed and waited.
+fn stages(median: &Median<'_>) -> Option<Table> {
+    let sample = median.sample;
+    let Value::Array(stages) = &sample.report["times"]["stages"] else {
+        return None;
+    };
+    let rows = stages.iter().map(|stage| {
+        let seconds = |key: &str| format!("{:.2}", stage[key].as_f64().unwrap_or(0.0));
+        vec![
+            stage["name"].as_str().unwrap_or("?").to_owned(),
+            stage["threads"].to_string(),
+            seconds("begin_seconds"),
+            seconds("wall_seconds"),
+            seconds("busy_seconds"),
+            seconds("input_wait_seconds"),
+            seconds("output_wait_seconds"),
+            seconds("other_seconds"),
+        ]
+    });
+    Some(Table {
+        title: format!(
+            "Stages of {} {} with {} threads",
+            sample.corpus, sample.tool, sample.threads
+        ),
+        columns: table::columns(&[
+            "stage",
+            "threads",
+            "begins s",
+            "wall s",
+            "busy s",
+            "waits for input s",
+            "waits for output s",
+            "other s",
+        ]),
+        rows: rows.collect(),
+    })
 }
 
 #[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
 mod tests {
     use super::super::record::tests::sample;
     use super::*;
@@ -146,7 +179,7 @@ mod tests {
             sample.suite = SUITE.to_owned();
         }
         let medians = medians(&samples, SUITE);
-        let table = table(&medians);
+        let table = table_of(&medians);
         assert_eq!(
             table.rows[1][1..7],
             ["4", "2.00", "6.00", "0.00", "4.00", "3.00"]
@@ -154,16 +187,29 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_stage_is_first() {
-        let report = json!({"stages": [
-            {"name": "scan", "wall_seconds": 0.5},
-            {"name": "segment", "wall_seconds": 2.0, "busy_seconds": 1.5},
-        ]});
-        assert_eq!(stages(&report), "segment 1.50/2.00, scan 0.50");
+    fn the_critical_path_is_shown() {
+        let report = json!({"times": {
+            "critical_path": [
+                {"phase": "scan", "wall_seconds": 0.5, "stage": "scan", "occupied_seconds": 0.4},
+                {"phase": "write", "wall_seconds": 2.0, "stage": "segment", "occupied_seconds": 1.9},
+            ],
+            "stages": [{"name": "segment", "threads": 1, "wall_seconds": 2.0, "busy_seconds": 1.9}],
+        }});
         assert_eq!(
-            stages(&json!({"stages": {"a": 1.0, "b": 2.0}})),
-            "b 2.00, a 1.00"
+            critical_path(&report),
+            "scan 0.50: scan 0.40, write 2.00: segment 1.90"
         );
-        assert_eq!(stages(&Value::Null), "-");
+        assert_eq!(critical_path(&Value::Null), "-");
+        let mut sample = sample("a", "durin-l1", 1, 8.0);
+        sample.suite = SUITE.to_owned();
+        sample.report = report;
+        let samples = [sample];
+        let table = stages(&medians(&samples, SUITE)[0]).unwrap();
+        assert_eq!(
+            table.rows,
+            [[
+                "segment", "1", "0.00", "2.00", "1.90", "0.00", "0.00", "0.00"
+            ]]
+        );
     }
 }

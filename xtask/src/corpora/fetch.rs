@@ -271,8 +271,12 @@ fn only_file(dir: &Path) -> Result<PathBuf> {
 
 /// Runs a client until it succeeds, and returns what it prints.
 fn output(command: &mut Command) -> Result<Vec<u8>> {
+    attempt(command, ATTEMPTS)
+}
+
+fn attempt(command: &mut Command, attempts: u32) -> Result<Vec<u8>> {
     let mut message = String::new();
-    for attempt in 1..=ATTEMPTS {
+    for attempt in 1..=attempts {
         let output = command
             .output()
             .with_context(|| format!("cannot run {command:?}"))?;
@@ -280,7 +284,9 @@ fn output(command: &mut Command) -> Result<Vec<u8>> {
             return Ok(output.stdout);
         }
         message = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-        std::thread::sleep(std::time::Duration::from_secs(u64::from(attempt)));
+        if attempt < attempts {
+            std::thread::sleep(std::time::Duration::from_secs(u64::from(attempt)));
+        }
     }
     bail!("{command:?}: {message}")
 }
@@ -310,7 +316,8 @@ mod tests {
 
     #[test]
     fn a_client_that_fails_is_named_with_its_message() {
-        let error = output(Command::new("sh").args(["-c", "echo why >&2; exit 1"])).unwrap_err();
+        let mut fails = Command::new("sh");
+        let error = attempt(fails.args(["-c", "echo why >&2; exit 1"]), 1).unwrap_err();
         assert!(error.to_string().contains("why"), "{error}");
     }
 }

@@ -1,0 +1,56 @@
+//! Writes tables into documents, so that no figure there is typed by hand.
+//!
+//! A document has places for them: everything between the lines `<!-- bench: NAME -->` and `<!-- bench: end -->` is
+//! replaced by what is generated under that name.
+
+use std::path::Path;
+
+use anyhow::{Context, Result, ensure};
+
+const END: &str = "<!-- bench: end -->";
+
+/// Renews the places of a document; each section is a name and a text.
+pub(super) fn write(file: &Path, sections: &[(&str, String)]) -> Result<()> {
+    let context = || file.display().to_string();
+    let text = std::fs::read_to_string(file).with_context(context)?;
+    let new = renewed(&text, sections).with_context(context)?;
+    std::fs::write(file, new).with_context(context)
+}
+
+fn renewed(text: &str, sections: &[(&str, String)]) -> Result<String> {
+    let mut new = text.to_owned();
+    let mut places = 0;
+    for (name, section) in sections {
+        let begin = format!("<!-- bench: {name} -->\n");
+        let Some((before, rest)) = new.split_once(&begin) else {
+            continue;
+        };
+        let (_, after) = rest
+            .split_once(END)
+            .with_context(|| format!("no {END} after {begin}"))?;
+        new = format!("{before}{begin}\n{}\n\n{END}{after}", section.trim());
+        places += 1;
+    }
+    ensure!(places > 0, "no line <!-- bench: NAME -->");
+    Ok(new)
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_are_renewed_and_the_rest_stays() {
+        let text = "a\n<!-- bench: one -->\nold\n<!-- bench: end -->\nb\n";
+        let sections = [("one", "new\n".to_owned()), ("two", "x".to_owned())];
+        let new = renewed(text, &sections).unwrap();
+        assert_eq!(
+            new,
+            "a\n<!-- bench: one -->\n\nnew\n\n<!-- bench: end -->\nb\n"
+        );
+        assert_eq!(renewed(&new, &sections).unwrap(), new);
+        assert!(renewed("nothing", &sections).is_err());
+        assert!(renewed("<!-- bench: one -->\n", &sections).is_err());
+    }
+}
