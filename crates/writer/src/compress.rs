@@ -1,8 +1,10 @@
 //! Compressing blocks with several threads.
 //!
 //! In: numbered blocks from a bounded queue. Out: sections ready to be written, in the order they get done. Each thread
-//! keeps one encoder. The threads own all they use, so that a build can end without waiting for a block that takes
+//! keeps the encoder of the stream it had a block of last, as streams follow each other. The threads own all they use, so that a build can end without waiting for a block that takes
 //! long; a thread left behind ends with its block.
+
+use std::sync::Arc;
 
 use crossbeam_channel::{Receiver, Sender};
 use durin_codec::{Encoder, Spec, encode_section};
@@ -47,13 +49,35 @@ impl Section {
 /// A section and the number of its block, or why there is none.
 pub(crate) type Compressed = (u32, Result<Section>);
 
+/// How the blocks of one stream are compressed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Coding {
+    pub(crate) spec: Spec,
+    /// What the encoder must know of the layout of the data.
+    pub(crate) metadata: Option<String>,
+    /// Bytes of the largest block.
+    pub(crate) block_len: usize,
+}
+
+impl Coding {
+    fn encoder(&self) -> Result<Box<dyn Encoder>> {
+        self.spec.encoder(self.block_len, self.metadata.as_deref())
+    }
+
+    /// Whether an encoder made for this does for the other.
+    fn does_for(&self, other: &Self) -> bool {
+        self.spec == other.spec
+            && self.block_len >= other.block_len
+            && (self.metadata == other.metadata || !self.spec.requires_metadata())
+    }
+}
+
 /// The threads that compress.
 pub(crate) struct Pool<'a> {
     pub(crate) workers: usize,
     pub(crate) niceness: i32,
-    pub(crate) spec: &'a Spec,
-    /// Bytes of the largest block.
-    pub(crate) block_len: usize,
+    /// By stream.
+    pub(crate) codings: Arc<[Coding]>,
     pub(crate) stats: &'a Stats,
 }
 
@@ -61,7 +85,7 @@ impl Pool<'_> {
     /// Starts the threads, which work until no more blocks come or nobody takes the sections any more.
     ///
     /// # Errors
-    /// What making an encoder or starting the first thread gives.
+    /// What starting the first thread gives.
     pub(crate) fn start(
         &self,
         blocks: &Receiver<Block>,
@@ -71,9 +95,8 @@ impl Pool<'_> {
         for number in 0..self.workers.max(1) {
             let entry = self.stats.entry(Stage::Compress);
             let mut worker = Worker {
-                spec: self.spec.to_string(),
-                encoder: self.spec.encoder(self.block_len, None)?,
-                kind: self.spec.compression_type(),
+                codings: Arc::clone(&self.codings),
+                encoder: None,
                 blocks: blocks.clone(),
                 sections: sections.clone(),
             };
@@ -92,21 +115,21 @@ impl Pool<'_> {
 }
 
 struct Worker {
-    spec: String,
-    encoder: Box<dyn Encoder>,
-    kind: CompressionType,
+    codings: Arc<[Coding]>,
+    /// The one used last, and the stream it was made for.
+    encoder: Option<(usize, Box<dyn Encoder>)>,
     blocks: Receiver<Block>,
     sections: Sender<Compressed>,
 }
 
 impl Worker {
     fn work(&mut self, mut thread: StageThread) {
-        while let Ok(Block { number, data }) = thread.wait_in(|| self.blocks.recv()) {
-            let len = data.len() as u64;
-            thread.job(len, || format!("block {number} ({})", self.spec));
-            // Blocks are the first sections of an image, so that both numbers are the same.
-            let encoder = &mut *self.encoder;
-            let section = Section::encode(number, SectionType::Block, encoder, self.kind, data);
+        while let Ok(block) = thread.wait_in(|| self.blocks.recv()) {
+            let number = block.number;
+            let len = block.data.len() as u64;
+            let spec = &self.codings[block.stream].spec;
+            thread.job(len, || format!("block {number} ({spec})"));
+            let section = self.encode(block);
             thread.did(1, len);
             thread.job_end();
             if thread
@@ -116,6 +139,20 @@ impl Worker {
                 return;
             }
         }
+    }
+
+    fn encode(&mut self, block: Block) -> Result<Section> {
+        let coding = &self.codings[block.stream];
+        let kept = self.encoder.take();
+        let kept = kept.filter(|(stream, _)| self.codings[*stream].does_for(coding));
+        let (_, encoder) = match kept {
+            Some(kept) => self.encoder.insert(kept),
+            None => self.encoder.insert((block.stream, coding.encoder()?)),
+        };
+        // Blocks are the first sections of an image, so that both numbers are the same.
+        let number = block.number;
+        let kind = coding.spec.compression_type();
+        Section::encode(number, SectionType::Block, &mut **encoder, kind, block.data)
     }
 }
 

@@ -17,7 +17,7 @@
 //! # let dir = std::env::temp_dir().join(format!("durin-writer-example-{}", std::process::id()));
 //! # std::fs::create_dir_all(&dir)?;
 //! let mut options = BuildOptions::new(Input::Directory(dir.clone()));
-//! options.compression = Spec::parse("lz4")?;
+//! options.compression = Spec::parse("lz4")?.into();
 //! let mut image = Vec::new();
 //! let report = build(&options, &mut image, &Stats::default(), &Quiet, &AtomicBool::new(false))?;
 //! assert_eq!((report.errors, report.image_bytes), (0, image.len() as u64));
@@ -28,6 +28,7 @@
 #![forbid(unsafe_code)]
 
 mod attributes;
+mod category;
 mod compress;
 mod context;
 mod dedupe;
@@ -41,6 +42,7 @@ pub mod mode;
 mod options;
 mod order;
 pub mod output;
+mod per_category;
 mod pipeline;
 mod read;
 mod report;
@@ -57,7 +59,9 @@ mod sync;
 mod transform;
 mod tree;
 
+pub use category::CATEGORY_NAMES;
 pub use options::{BuildOptions, Input, Order, PackOptions, TimeResolution};
+pub use per_category::PerCategory;
 pub use pipeline::{build, decide};
 pub use report::{Critical, Report};
 pub use stats::Stats;

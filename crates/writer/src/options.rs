@@ -10,8 +10,10 @@ use durin_format::digest::Digest;
 use durin_format::history::HistoryEntry;
 use durin_format::{Error, Result};
 
+use crate::category::CATEGORY_NAMES;
 use crate::filter::Filter;
 use crate::mode::ChmodRule;
+use crate::per_category::PerCategory;
 use crate::script::{Hooks, Script};
 use crate::tree::printable;
 
@@ -38,7 +40,7 @@ pub struct BuildOptions {
     /// The size of a block, as a power of two.
     pub block_size_bits: u32,
     /// How blocks are compressed.
-    pub compression: Spec,
+    pub compression: PerCategory<Spec>,
     /// How the schema of the metadata is compressed.
     pub schema_compression: Spec,
     /// How the metadata is compressed.
@@ -46,7 +48,15 @@ pub struct BuildOptions {
     /// How the history is compressed.
     pub history_compression: Spec,
     /// In which order contents are stored.
-    pub order: Order,
+    pub order: PerCategory<Order>,
+    /// How long the windows are by which repetitions are found, as a power of two; 0 searches for none.
+    pub window_size: PerCategory<u32>,
+    /// By which power of two windows lie closer than they are long.
+    pub window_step: PerCategory<u32>,
+    /// How many of the last blocks are searched for repetitions.
+    pub max_lookback_blocks: PerCategory<u32>,
+    /// The size of the filter in front of the search, as a power of two.
+    pub bloom_filter_size: PerCategory<u32>,
     /// What tells equal files from different ones; `None` stores each file for itself.
     pub file_hash: Option<Digest>,
     /// Whether character and block devices are packed. A list as the input turns this on.
@@ -77,6 +87,10 @@ pub struct BuildOptions {
     pub pack: PackOptions,
     /// Whether link counts are stored.
     pub hardlink_table: bool,
+    /// Whether the metadata name the categories of blocks.
+    pub category_names: bool,
+    /// Whether the metadata tell more about blocks of categories whose data have a layout.
+    pub category_metadata: bool,
     /// Bytes in front of the image.
     pub header: Vec<u8>,
     /// Threads that compress.
@@ -308,11 +322,15 @@ impl BuildOptions {
             remove_empty_dirs: false,
             exclude_ids: Vec::new(),
             block_size_bits: 24,
-            compression: Spec::NULL,
+            compression: Spec::NULL.into(),
             schema_compression: Spec::NULL,
             metadata_compression: Spec::NULL,
             history_compression: Spec::NULL,
-            order: Order::Path,
+            order: Order::Path.into(),
+            window_size: 0.into(),
+            window_step: 0.into(),
+            max_lookback_blocks: 1.into(),
+            bloom_filter_size: 4.into(),
             file_hash: Digest::parse("xxh3-128").ok(),
             with_devices: false,
             with_specials: false,
@@ -328,6 +346,8 @@ impl BuildOptions {
             section_index: true,
             pack: PackOptions::AUTO,
             hardlink_table: true,
+            category_names: true,
+            category_metadata: true,
             header: Vec::new(),
             workers: 1,
             scanner_workers: 1,
@@ -344,8 +364,9 @@ impl BuildOptions {
                 self.block_size_bits
             )));
         }
+        self.validate_categories()?;
         for (what, spec) in [
-            ("blocks", &self.compression),
+            ("blocks", self.compression.default_value()),
             ("the schema", &self.schema_compression),
             ("the metadata", &self.metadata_compression),
             ("the history", &self.history_compression),
@@ -362,6 +383,36 @@ impl BuildOptions {
     /// The script, if it has the hook that `has` picks.
     pub(crate) fn script_with(&self, has: impl Fn(Hooks) -> bool) -> Option<&dyn Script> {
         self.script.as_deref().filter(|script| has(script.hooks()))
+    }
+
+    /// Checks that all categories named by options exist, and have what their compression needs.
+    fn validate_categories(&self) -> Result<()> {
+        let numbers = [
+            &self.window_size,
+            &self.window_step,
+            &self.max_lookback_blocks,
+            &self.bloom_filter_size,
+        ];
+        let named = (self.compression.names())
+            .chain(self.order.names())
+            .chain(numbers.into_iter().flat_map(PerCategory::names));
+        for name in named {
+            if !CATEGORY_NAMES.contains(&name) {
+                return Err(Error::invalid_input(format!(
+                    "unknown category '{name}' (known: {})",
+                    CATEGORY_NAMES.join(", ")
+                )));
+            }
+        }
+        for name in self.compression.names() {
+            let spec = self.compression.of(name);
+            if spec.requires_metadata() && !matches!(name, "pcmaudio/waveform" | "fits/image") {
+                return Err(Error::invalid_input(format!(
+                    "{spec} cannot compress category '{name}': it needs data of a category that describes its samples"
+                )));
+            }
+        }
+        Ok(())
     }
 
     /// The size of a block in bytes.

@@ -7,14 +7,17 @@ use std::path::PathBuf;
 
 use durin_format::Result;
 
+use crate::category::Fragment;
 use crate::context::Context;
-use crate::dedupe::{ContentIndex, Contents};
+use crate::dedupe::Contents;
 use crate::files::{FileIndex, Files};
 use crate::options::Order;
 use crate::script_order::{ContentsView, reorder};
 use crate::tree::{EntryIndex, Tree};
 
-/// Returns all contents in the order that the options ask for, and a script of that.
+/// Sorts fragments in the order asked for, and then as a script wants.
+///
+/// Fragments of one content stay in the order of their offsets, but for what the script does.
 ///
 /// # Errors
 /// Those of the script.
@@ -23,11 +26,14 @@ pub(crate) fn order(
     tree: &Tree,
     files: &Files,
     contents: &Contents,
-) -> Result<Vec<ContentIndex>> {
-    let ordered = by_options(context, tree, files, contents);
+    order: &Order,
+    fragments: Vec<Fragment>,
+) -> Result<Vec<Fragment>> {
+    let ordered = by_options(context, tree, files, contents, order, fragments);
     match context.options.script_with(|hooks| hooks.order) {
         Some(script) => {
-            let view = ContentsView::new(tree, files, contents, &ordered);
+            let of_fragments: Vec<_> = ordered.iter().map(|fragment| fragment.content).collect();
+            let view = ContentsView::new(tree, files, contents, &of_fragments);
             reorder(script, &view, &ordered)
         }
         None => Ok(ordered),
@@ -39,14 +45,17 @@ fn by_options(
     tree: &Tree,
     files: &Files,
     contents: &Contents,
-) -> Vec<ContentIndex> {
+    order: &Order,
+    fragments: Vec<Fragment>,
+) -> Vec<Fragment> {
     let sorting = Sorting {
         tree,
         files,
         contents,
+        fragments,
     };
-    match &context.options.order {
-        Order::None if tree.list_places.is_empty() => (0..contents.len()).collect(),
+    match order {
+        Order::None if tree.list_places.is_empty() => sorting.by_key(|_| 0),
         Order::None => sorting.by_key(|entry| tree.list_places[entry as usize]),
         Order::Path => {
             let places = tree.path_places();
@@ -69,35 +78,41 @@ struct Sorting<'a> {
     tree: &'a Tree,
     files: &'a Files,
     contents: &'a Contents,
+    fragments: Vec<Fragment>,
 }
 
 impl Sorting<'_> {
-    fn by_key<K: Ord + Copy>(&self, key: impl Fn(EntryIndex) -> K) -> Vec<ContentIndex> {
-        let mut keyed: Vec<(Option<K>, ContentIndex)> = (0..self.contents.len())
-            .map(|content| {
-                let files = self.contents.files(content);
-                let keys = files.iter().map(|file| key(self.files.file(*file).entry));
-                (keys.min(), content)
-            })
-            .collect();
-        keyed.sort_unstable();
-        keyed.into_iter().map(|(_, content)| content).collect()
+    fn by_key<K: Ord + Copy>(self, key: impl Fn(EntryIndex) -> K) -> Vec<Fragment> {
+        let least_key = |fragment: &Fragment| {
+            let files = self.contents.files(fragment.content);
+            let keys = files.iter().map(|file| key(self.files.file(*file).entry));
+            (keys.min(), fragment.content, fragment.offset)
+        };
+        let mut fragments = self.fragments;
+        fragments.sort_by_cached_key(least_key);
+        fragments
     }
 
-    fn by_names_upwards(&self) -> Vec<ContentIndex> {
+    fn by_names_upwards(self) -> Vec<Fragment> {
         let compare = |a: &EntryIndex, b: &EntryIndex| self.tree.compare_upwards(*a, *b);
-        let mut keyed: Vec<(Option<EntryIndex>, ContentIndex)> = (0..self.contents.len())
-            .map(|content| {
-                let files = self.contents.files(content);
+        let mut keyed: Vec<(Option<EntryIndex>, Fragment)> = self
+            .fragments
+            .into_iter()
+            .map(|fragment| {
+                let files = self.contents.files(fragment.content);
                 let entries = files.iter().map(|file| self.files.file(*file).entry);
-                (entries.min_by(compare), content)
+                (entries.min_by(compare), fragment)
             })
             .collect();
-        keyed.sort_unstable_by(|(a, _), (b, _)| match (a, b) {
-            (Some(a), Some(b)) => compare(a, b),
-            _ => a.cmp(b),
+        keyed.sort_unstable_by(|(a, fragment_a), (b, fragment_b)| {
+            let names = match (a, b) {
+                (Some(a), Some(b)) => compare(a, b),
+                _ => a.cmp(b),
+            };
+            let place = |fragment: &Fragment| (fragment.content, fragment.offset);
+            names.then_with(|| place(fragment_a).cmp(&place(fragment_b)))
         });
-        keyed.into_iter().map(|(_, content)| content).collect()
+        keyed.into_iter().map(|(_, fragment)| fragment).collect()
     }
 
     /// Returns for each file its first place in the list.

@@ -12,9 +12,10 @@ use durin_format::history::History;
 use durin_format::metadata::Metadata;
 use durin_format::section::SectionType;
 
-use crate::compress::{self, Section};
+use crate::category::{self, Categories, Fragment, Stream, StreamSettings};
+use crate::compress::{self, Coding, Section};
 use crate::context::Context;
-use crate::dedupe::dedupe;
+use crate::dedupe::{Contents, dedupe};
 use crate::emit::Emitter;
 use crate::files::Files;
 use crate::filter::Decision;
@@ -30,7 +31,7 @@ use crate::sparse;
 use crate::stats::{Phase, Stage, Stats};
 use crate::sync::{no_thread, run_detached};
 use crate::transform::transform;
-use crate::tree::{bytes_of, usize_of};
+use crate::tree::{Tree, bytes_of, usize_of};
 use durin_format::events::Events;
 
 /// What describing an entry takes beside the tables of the tree, at most.
@@ -77,12 +78,19 @@ pub fn build(
     context.check_cancelled()?;
     let contents = dedupe(context, tree, &files, &sparse, root)?;
     let thread = stats.enter(Stage::Order);
-    let order = order(context, tree, &files, &contents)?;
+    let categories = Categories::new();
+    let streams = streams(context, tree, &files, &contents, &categories)?;
     drop(thread);
     context.check_cancelled()?;
 
     let facts = Facts {
-        table_bytes: tree.bytes() + files.bytes() + contents.bytes() + bytes_of(&order),
+        table_bytes: tree.bytes()
+            + files.bytes()
+            + contents.bytes()
+            + streams
+                .iter()
+                .map(|stream| bytes_of(&stream.fragments))
+                .sum::<u64>(),
         metadata_bytes: METADATA_BYTES_PER_ENTRY * tree.entries.len() as u64,
         ..Facts::default()
     };
@@ -95,7 +103,7 @@ pub fn build(
         files: &files,
         sparse: &sparse,
         contents: &contents,
-        order: &order,
+        streams: &streams,
         root,
     };
     let budget = source.budget(facts);
@@ -110,11 +118,12 @@ pub fn build(
         files: &files,
         contents: &contents,
         chunks: &chunks,
+        categories: &categories,
         block_count: emitter.next_number(),
     };
     let metadata = described.build()?;
     let contents_count = u64::from(contents.len());
-    drop((chunks, contents, order, sparse, files, scanned));
+    drop((chunks, contents, streams, sparse, files, scanned));
     stats.inodes.add(metadata.inodes.len() as u64);
     let sizes = write_metadata(context, metadata, &mut emitter)?;
     if options.section_index {
@@ -153,16 +162,53 @@ impl Source<'_> {
     /// Divides the memory, now that it is known what is to be done.
     fn budget(&self, facts: Facts) -> Budget {
         let options = self.context.options;
+        let codings = self.streams.iter().map(|stream| self.coding(stream));
+        let encoder_bytes = codings.map(|coding| coding.spec.encoder_bytes(coding.block_len));
         let data_len = self.data_len();
-        let block_len = data_len.min(u64::from(options.block_size()));
         let facts = Facts {
             data_len,
-            block_len,
-            encoder_bytes: options.compression.encoder_bytes(usize_of(block_len)),
+            block_len: data_len.min(u64::from(options.block_size())),
+            encoder_bytes: encoder_bytes.max().unwrap_or(0),
             ..facts
         };
         Budget::of(self.context, &facts)
     }
+
+    fn coding(&self, stream: &Stream) -> Coding {
+        let block_size = self.context.options.block_size();
+        let block_len = u64::from(stream.settings.block_len(block_size));
+        Coding {
+            spec: stream.settings.compression.clone(),
+            metadata: stream.settings.metadata.clone(),
+            block_len: usize_of(self.stream_data_len(stream).min(block_len)),
+        }
+    }
+}
+
+/// Returns what is stored, stream by stream.
+fn streams(
+    context: Context<'_>,
+    tree: &Tree,
+    files: &Files,
+    contents: &Contents,
+    categories: &Categories,
+) -> Result<Vec<Stream>> {
+    let whole = |content| Fragment {
+        content,
+        offset: 0,
+        len: contents
+            .files(content)
+            .first()
+            .map_or(0, |file| files.file(*file).size),
+    };
+    let category = category::DEFAULT;
+    let settings = StreamSettings::of(context.options, categories.get(category));
+    let fragments = (0..contents.len()).map(whole).collect();
+    Ok(vec![Stream {
+        category,
+        fragments: order(context, tree, files, contents, &settings.order, fragments)?,
+        settings,
+    }])
 }
 
 /// Reads all contents and writes them as blocks.
@@ -183,12 +229,11 @@ fn write_blocks(source: &Source<'_>, budget: &Budget, emitter: &mut Emitter<'_>)
     let (blocks, block_receiver) = bounded(budget.blocks_in_flight);
     let (section_sender, sections) = unbounded();
     if data_len > 0 {
-        let block_len = data_len.min(u64::from(options.block_size()));
+        let codings = source.streams.iter().map(|stream| source.coding(stream));
         let pool = compress::Pool {
             workers: budget.workers,
             niceness: options.compress_niceness,
-            spec: &options.compression,
-            block_len: usize_of(block_len),
+            codings: codings.collect(),
             stats: context.stats,
         };
         pool.start(&block_receiver, &section_sender)?;
@@ -214,7 +259,8 @@ fn write_blocks(source: &Source<'_>, budget: &Budget, emitter: &mut Emitter<'_>)
             permits,
             blocks,
         };
-        let segment = || Segmenter::new(context, source.contents.len(), queues).run();
+        let segmenter = Segmenter::new(context, source.contents.len(), source.streams, queues);
+        let segment = || segmenter.run();
         let segmenter = thread::Builder::new()
             .spawn_scoped(scope, segment)
             .map_err(no_thread)?;
@@ -255,7 +301,7 @@ fn count_small_files(
             continue;
         }
         touched.clear();
-        for chunk in chunks.of(content).unwrap_or_default() {
+        for chunk in chunks.of(content) {
             if let ChunkKind::Data { block, .. } = chunk.kind() {
                 touched.push(block);
             }

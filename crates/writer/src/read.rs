@@ -1,7 +1,7 @@
 //! Fetching contents with several threads.
 //!
-//! In: the contents in their order. Out: runs, numbered in that order; a run is a piece of a large content or some small
-//! contents, up to [`RUN_LEN`] bytes. The threads share a fixed number of buffers and take a buffer before they take
+//! In: streams of fragments in their order. Out: runs, numbered in that order; a run is a piece of a large fragment or
+//! some small fragments of one stream, up to [`RUN_LEN`] bytes. The threads share a fixed number of buffers and take a buffer before they take
 //! the next run, so that the run that is waited for always has one: memory is bounded, and nothing can lock up.
 //! Holes take no bytes. This is where work on contents that does not depend on other contents belongs.
 
@@ -11,6 +11,7 @@ use std::sync::{Mutex, PoisonError};
 
 use crossbeam_channel::{Receiver, Sender};
 
+use crate::category::{Fragment, Stream};
 use crate::context::Context;
 use crate::dedupe::{ContentIndex, Contents};
 use crate::files::{FileIndex, Files, Opener, changed};
@@ -25,10 +26,12 @@ const RUN_PIECES_MAX: usize = 256;
 /// Runs in memory for each thread that reads: one being read, one on its way.
 pub(crate) const RUNS_PER_READER: usize = 2;
 
-/// A part of a content.
+/// A part of a fragment of a content.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Piece {
     pub(crate) content: ContentIndex,
+    /// Where the fragment is, in bytes from the start of the content.
+    pub(crate) fragment_offset: u64,
     /// Bytes from the start of the content.
     pub(crate) offset: u64,
     pub(crate) len: u64,
@@ -43,10 +46,12 @@ pub(crate) enum PieceKind {
     Lost,
 }
 
-/// Pieces that follow each other.
+/// Pieces of one stream that follow each other.
 #[derive(Debug)]
 pub(crate) struct Run {
     pub(crate) number: u64,
+    /// The place of the stream in the list of streams.
+    pub(crate) stream: usize,
     pub(crate) pieces: Vec<Piece>,
     /// The data pieces one after the other, and unused bytes behind them.
     pub(crate) buffer: Vec<u8>,
@@ -59,16 +64,18 @@ pub(crate) struct Source<'a> {
     pub(crate) files: &'a Files,
     pub(crate) sparse: &'a SparseFiles,
     pub(crate) contents: &'a Contents,
-    pub(crate) order: &'a [ContentIndex],
+    pub(crate) streams: &'a [Stream],
     pub(crate) root: BorrowedFd<'a>,
 }
 
 /// What is not read yet.
 struct Plan {
     next_run: u64,
-    /// The place of the next content in the order.
+    /// The place of the current stream.
+    stream: usize,
+    /// The place of its next fragment.
     next_place: usize,
-    /// Regions of the content before it, in reverse order.
+    /// Regions of the fragment before it, in reverse order.
     regions: Vec<Piece>,
 }
 
@@ -81,11 +88,23 @@ pub(crate) struct Reader<'a> {
 impl Source<'_> {
     /// Returns how many bytes are to be read, without holes.
     pub(crate) fn data_len(&self) -> u64 {
-        let len = |content: &ContentIndex| match self.extents(*content) {
-            Some(extents) => extents.iter().map(|extent| extent.len).sum(),
-            None => self.size(*content),
+        self.streams
+            .iter()
+            .map(|stream| self.stream_data_len(stream))
+            .sum()
+    }
+
+    /// Returns how many bytes of one stream are to be read.
+    pub(crate) fn stream_data_len(&self, stream: &Stream) -> u64 {
+        let len = |fragment: &Fragment| match self.extents(fragment.content) {
+            Some(_) => {
+                let regions = self.regions(fragment).into_iter();
+                let data = regions.filter(|region| region.kind == PieceKind::Data);
+                data.map(|region| region.len).sum()
+            }
+            None => fragment.len,
         };
-        self.order.iter().map(len).sum()
+        stream.fragments.iter().map(len).sum()
     }
 
     /// Returns the data of a content with holes. All its files have the same.
@@ -102,33 +121,35 @@ impl Source<'_> {
         })
     }
 
-    fn size(&self, content: ContentIndex) -> u64 {
-        let file = self.contents.files(content).first();
-        file.map_or(0, |file| self.files.file(*file).size)
-    }
-
-    /// Returns data and holes of a content, last first.
-    fn regions(&self, content: ContentIndex) -> Vec<Piece> {
+    /// Returns data and holes of a fragment, last first.
+    fn regions(&self, fragment: &Fragment) -> Vec<Piece> {
+        let end = fragment.offset + fragment.len;
         let region = |start: u64, end: u64, kind| Piece {
-            content,
+            content: fragment.content,
+            fragment_offset: fragment.offset,
             offset: start,
             len: end - start,
             kind,
         };
-        let size = self.size(content);
         let mut regions = Vec::new();
-        let mut at = 0;
+        let mut at = fragment.offset;
         let whole = [Extent {
-            offset: 0,
-            len: size,
+            offset: fragment.offset,
+            len: fragment.len,
         }];
-        for extent in self.extents(content).unwrap_or(&whole) {
-            let end = extent.offset + extent.len;
-            regions.push(region(at, extent.offset, PieceKind::Hole));
-            regions.push(region(extent.offset, end, PieceKind::Data));
-            at = end;
+        let extents = self.extents(fragment.content).unwrap_or(&whole);
+        let first = extents.partition_point(|extent| extent.offset + extent.len <= at);
+        for extent in &extents[first..] {
+            if extent.offset >= end {
+                break;
+            }
+            let data_start = extent.offset.max(at);
+            let data_end = (extent.offset + extent.len).min(end);
+            regions.push(region(at, data_start, PieceKind::Hole));
+            regions.push(region(data_start, data_end, PieceKind::Data));
+            at = data_end;
         }
-        regions.push(region(at, size, PieceKind::Hole));
+        regions.push(region(at, end, PieceKind::Hole));
         regions.retain(|region| region.len > 0);
         regions.reverse();
         regions
@@ -137,21 +158,29 @@ impl Source<'_> {
 
 impl Plan {
     /// Returns the next pieces, or nothing at the end.
-    fn next(&mut self, source: &Source<'_>) -> Option<(u64, Vec<Piece>)> {
-        let mut pieces = Vec::new();
+    fn next(&mut self, source: &Source<'_>) -> Option<Run> {
+        let mut pieces: Vec<Piece> = Vec::new();
         let mut free = RUN_LEN as u64;
         while pieces.len() < RUN_PIECES_MAX && free > 0 {
             let Some(region) = self.regions.last_mut() else {
-                let Some(content) = source.order.get(self.next_place) else {
+                let Some(stream) = source.streams.get(self.stream) else {
                     break;
                 };
-                self.next_place += 1;
-                self.regions = source.regions(*content);
+                if let Some(fragment) = stream.fragments.get(self.next_place) {
+                    self.next_place += 1;
+                    self.regions = source.regions(fragment);
+                    continue;
+                }
+                if !pieces.is_empty() {
+                    break;
+                }
+                self.stream += 1;
+                self.next_place = 0;
                 continue;
             };
             let mut piece = *region;
             if piece.kind == PieceKind::Data {
-                // A small content is not opened twice.
+                // A small fragment is not opened twice.
                 if piece.len > free && piece.len <= RUN_LEN as u64 && !pieces.is_empty() {
                     break;
                 }
@@ -169,7 +198,12 @@ impl Plan {
             return None;
         }
         self.next_run += 1;
-        Some((self.next_run - 1, pieces))
+        Some(Run {
+            number: self.next_run - 1,
+            stream: self.stream,
+            pieces,
+            buffer: Vec::new(),
+        })
     }
 }
 
@@ -179,6 +213,7 @@ impl<'a> Reader<'a> {
             source,
             plan: Mutex::new(Plan {
                 next_run: 0,
+                stream: 0,
                 next_place: 0,
                 regions: Vec::new(),
             }),
@@ -195,14 +230,10 @@ impl<'a> Reader<'a> {
                 .lock()
                 .unwrap_or_else(PoisonError::into_inner)
                 .next(self.source);
-            let Some((number, pieces)) = next else {
+            let Some(mut run) = next else {
                 return;
             };
-            let mut run = Run {
-                number,
-                pieces,
-                buffer,
-            };
+            run.buffer = buffer;
             self.fill(&mut opener, &mut run, &thread);
             if thread.wait_out(|| runs.send(run)).is_err() {
                 return;

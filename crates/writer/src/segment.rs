@@ -1,6 +1,6 @@
 //! Cutting contents into blocks and chunks.
 //!
-//! In: runs in any order. Out: numbered blocks, each but the last full, and for each content its chunks.
+//! In: runs in any order. Out: numbered blocks, each but the last of a stream full, and for each content its chunks.
 //! Data is appended in the order of the runs and cut at the ends of blocks; nothing here searches for repetitions, which
 //! would take the place of [`Segmenter::append`]. One thread, because each byte's place depends on all before it.
 //! Memory: the block being filled, runs that wait for an earlier one, and 12 bytes for each chunk.
@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 use crossbeam_channel::{Receiver, Sender};
 use durin_format::{Error, Result};
 
+use crate::category::{CategoryIndex, Stream};
 use crate::context::Context;
 use crate::dedupe::ContentIndex;
 use crate::read::{Piece, PieceKind, Run};
@@ -64,8 +65,12 @@ impl RawChunk {
 #[derive(Debug, Default)]
 pub(crate) struct Chunks {
     list: Vec<RawChunk>,
-    /// Where the chunks of each content are in the list.
+    /// Where the chunks of the first fragment of each content are in the list.
     ranges: Vec<ChunkRange>,
+    /// Where those of further fragments are, by content and offset.
+    further: BTreeMap<(ContentIndex, u64), ChunkRange>,
+    /// The category of each block.
+    pub(crate) block_categories: Vec<CategoryIndex>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -80,24 +85,43 @@ impl Chunks {
         Self {
             list: Vec::new(),
             ranges: vec![ChunkRange::default(); count as usize],
+            further: BTreeMap::new(),
+            block_categories: Vec::new(),
         }
     }
 
-    /// Returns the chunks of a content, or nothing if it could not be read.
-    pub(crate) fn of(&self, content: ContentIndex) -> Option<&[RawChunk]> {
-        let range = &self.ranges[content as usize];
-        (!range.is_lost).then(|| &self.list[range.start as usize..range.end as usize])
+    /// Whether a content could not be read.
+    pub(crate) fn is_lost(&self, content: ContentIndex) -> bool {
+        self.ranges[content as usize].is_lost
     }
 
-    /// Adds to the content that was added to last, or starts the next.
-    fn push(&mut self, content: ContentIndex, chunk: RawChunk) -> Result<()> {
+    /// Returns the chunks of a content from its start to its end; none if it could not be read.
+    pub(crate) fn of(&self, content: ContentIndex) -> impl Iterator<Item = RawChunk> + Clone {
+        let first = self.ranges[content as usize];
+        let further = self.further.range((content, 1)..=(content, u64::MAX));
+        let ranges = std::iter::once(first).chain(further.map(|(_, range)| *range));
+        ranges
+            .take_while(move |_| !first.is_lost)
+            .flat_map(|range| &self.list[range.start as usize..range.end as usize])
+            .copied()
+    }
+
+    fn range(&mut self, place: Place) -> &mut ChunkRange {
+        match place.fragment_offset {
+            0 => &mut self.ranges[place.content as usize],
+            offset => self.further.entry((place.content, offset)).or_default(),
+        }
+    }
+
+    /// Adds to the fragment that was added to last, or starts the next.
+    fn push(&mut self, place: Place, chunk: RawChunk) -> Result<()> {
         if self.list.len() >= CHUNKS_MAX {
             return Err(Error::limit(format!(
                 "more than {CHUNKS_MAX} chunks do not fit into an image; larger blocks make fewer"
             )));
         }
         let at = count_of(self.list.len());
-        let range = &mut self.ranges[content as usize];
+        let range = self.range(place);
         if range.end == range.start {
             range.start = at;
         }
@@ -106,9 +130,9 @@ impl Chunks {
         Ok(())
     }
 
-    /// Makes the last chunk of the content longer if the data at `offset` follows it in the same block.
-    fn extend(&mut self, content: ContentIndex, block: u32, offset: u32, size: u32) -> bool {
-        let range = &self.ranges[content as usize];
+    /// Makes the last chunk of the fragment longer if the data at `offset` follows it in the same block.
+    fn extend(&mut self, place: Place, block: u32, offset: u32, size: u32) -> bool {
+        let range = *self.range(place);
         let is_last = range.end > range.start && range.end as usize == self.list.len();
         match self.list.last_mut() {
             Some(chunk)
@@ -122,10 +146,28 @@ impl Chunks {
     }
 }
 
-/// A full block, or the last one.
+/// A fragment of a content.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Place {
+    content: ContentIndex,
+    fragment_offset: u64,
+}
+
+impl Place {
+    fn of(piece: &Piece) -> Self {
+        Self {
+            content: piece.content,
+            fragment_offset: piece.fragment_offset,
+        }
+    }
+}
+
+/// A full block, or the last one of its stream.
 #[derive(Debug)]
 pub(crate) struct Block {
     pub(crate) number: u32,
+    /// The place of the stream in the list of streams.
+    pub(crate) stream: usize,
     pub(crate) data: Vec<u8>,
 }
 
@@ -146,6 +188,10 @@ pub(crate) struct Queues {
 pub(crate) struct Segmenter<'a> {
     context: Context<'a>,
     queues: Queues,
+    streams: &'a [Stream],
+    /// The place of the stream that is being cut.
+    stream: usize,
+    /// Bytes of a full block of this stream.
     block_size: usize,
     chunks: Chunks,
     number: u32,
@@ -155,10 +201,17 @@ pub(crate) struct Segmenter<'a> {
 }
 
 impl<'a> Segmenter<'a> {
-    pub(crate) fn new(context: Context<'a>, content_count: u32, queues: Queues) -> Self {
+    pub(crate) fn new(
+        context: Context<'a>,
+        content_count: u32,
+        streams: &'a [Stream],
+        queues: Queues,
+    ) -> Self {
         Self {
             context,
             queues,
+            streams,
+            stream: usize::MAX,
             block_size: context.options.block_size() as usize,
             chunks: Chunks::for_contents(content_count),
             number: 0,
@@ -190,6 +243,9 @@ impl<'a> Segmenter<'a> {
     }
 
     fn take(&mut self, run: &Run) -> Result<()> {
+        if self.stream != run.stream {
+            self.begin_stream(run.stream)?;
+        }
         let mut start = 0;
         for piece in &run.pieces {
             match piece.kind {
@@ -198,9 +254,22 @@ impl<'a> Segmenter<'a> {
                     self.append(piece, &run.buffer[start..end])?;
                     start = end;
                 }
-                PieceKind::Hole => self.chunks.push(piece.content, RawChunk::hole(piece.len))?,
+                PieceKind::Hole => self
+                    .chunks
+                    .push(Place::of(piece), RawChunk::hole(piece.len))?,
                 PieceKind::Lost => self.chunks.ranges[piece.content as usize].is_lost = true,
             }
+        }
+        Ok(())
+    }
+
+    /// Blocks hold data of one stream only.
+    fn begin_stream(&mut self, number: usize) -> Result<()> {
+        self.finish_block()?;
+        self.stream = number;
+        if let Some(stream) = self.streams.get(number) {
+            let block_size = self.context.options.block_size();
+            self.block_size = stream.settings.block_len(block_size) as usize;
         }
         Ok(())
     }
@@ -223,13 +292,14 @@ impl<'a> Segmenter<'a> {
             let is_full = block.len() == self.block_size;
             self.block = Some(block);
             let size = count_of(len);
-            if !self.chunks.extend(piece.content, self.number, offset, size) {
+            let place = Place::of(piece);
+            if !self.chunks.extend(place, self.number, offset, size) {
                 let chunk = RawChunk {
                     block: self.number,
                     offset,
                     size,
                 };
-                self.chunks.push(piece.content, chunk)?;
+                self.chunks.push(place, chunk)?;
             }
             if is_full {
                 self.finish_block()?;
@@ -261,9 +331,17 @@ impl<'a> Segmenter<'a> {
         stats.memory_bytes.add(data.len() as u64);
         let number = self.number;
         self.number += 1;
+        let stream = self.stream;
+        let category = self.streams.get(stream).map_or(0, |stream| stream.category);
+        self.chunks.block_categories.push(category);
+        let block = Block {
+            number,
+            stream,
+            data,
+        };
         let blocks = &self.queues.blocks;
         self.thread
-            .wait_out(|| blocks.send(Block { number, data }))
+            .wait_out(|| blocks.send(block))
             .map_err(|_| Error::cancelled())
     }
 }
@@ -286,17 +364,43 @@ mod tests {
             offset,
             size,
         };
+        let place = |content, fragment_offset| Place {
+            content,
+            fragment_offset,
+        };
         let mut chunks = Chunks::for_contents(2);
-        chunks.push(0, chunk(0, 0, 10)).expect("room");
-        assert!(chunks.extend(0, 0, 10, 5), "follows");
-        assert!(!chunks.extend(0, 1, 0, 5), "another block");
-        assert!(!chunks.extend(1, 0, 15, 5), "another content");
-        chunks.push(1, chunk(0, 15, 5)).expect("room");
+        chunks.push(place(0, 0), chunk(0, 0, 10)).expect("room");
+        assert!(chunks.extend(place(0, 0), 0, 10, 5), "follows");
+        assert!(!chunks.extend(place(0, 0), 1, 0, 5), "another block");
+        assert!(!chunks.extend(place(1, 0), 0, 15, 5), "another content");
+        assert!(!chunks.extend(place(0, 15), 0, 15, 5), "another fragment");
+        chunks.push(place(1, 0), chunk(0, 15, 5)).expect("room");
         assert!(
-            !chunks.extend(0, 0, 20, 5),
+            !chunks.extend(place(0, 0), 0, 20, 5),
             "not the content that was added to last"
         );
-        assert_eq!(chunks.of(0), Some(&[chunk(0, 0, 15)][..]));
-        assert_eq!(chunks.of(1), Some(&[chunk(0, 15, 5)][..]));
+        assert!(chunks.of(0).eq([chunk(0, 0, 15)]));
+        assert!(chunks.of(1).eq([chunk(0, 15, 5)]));
+    }
+
+    #[test]
+    fn fragments_join_in_the_order_of_their_offsets() {
+        let chunk = |offset| RawChunk {
+            block: 0,
+            offset,
+            size: 1,
+        };
+        let mut chunks = Chunks::for_contents(2);
+        for (offset, fragment_offset) in [(0, 7), (1, 0), (2, 5)] {
+            let place = Place {
+                content: 0,
+                fragment_offset,
+            };
+            chunks.push(place, chunk(offset)).expect("room");
+        }
+        assert!(chunks.of(0).eq([chunk(1), chunk(2), chunk(0)]));
+        assert_eq!(chunks.of(1).count(), 0);
+        chunks.ranges[0].is_lost = true;
+        assert_eq!((chunks.of(0).count(), chunks.is_lost(0)), (0, true));
     }
 }

@@ -10,14 +10,6 @@ use crate::common::logger::Logger;
 /// Options without an effect yet, hidden from the help.
 #[derive(Args, Debug)]
 pub(crate) struct Later {
-    #[arg(short = 'B', long, value_name = "N", hide = true)]
-    max_lookback_blocks: Vec<String>,
-    #[arg(short = 'W', long, value_name = "N", hide = true)]
-    window_size: Vec<String>,
-    #[arg(short = 'w', long, value_name = "N", hide = true)]
-    window_step: Vec<String>,
-    #[arg(long, value_name = "N", hide = true)]
-    bloom_filter_size: Vec<String>,
     #[arg(long, value_name = "SIZE", hide = true)]
     max_similarity_size: Vec<String>,
 
@@ -58,13 +50,7 @@ impl Later {
         if let Some((name, _)) = refused.into_iter().find(|(_, given)| *given) {
             return Err(not_supported(name));
         }
-        let tuning = [
-            ("--max-lookback-blocks", &self.max_lookback_blocks),
-            ("--window-size", &self.window_size),
-            ("--window-step", &self.window_step),
-            ("--bloom-filter-size", &self.bloom_filter_size),
-            ("--max-similarity-size", &self.max_similarity_size),
-        ];
+        let tuning = [("--max-similarity-size", &self.max_similarity_size)];
         for (name, _) in tuning.into_iter().filter(|(_, values)| !values.is_empty()) {
             logger.warn(format!("{name} has no effect in this release"));
         }

@@ -25,6 +25,8 @@ pub(crate) struct Options {
     #[command(flatten)]
     pub(crate) filter: Filter,
     #[command(flatten)]
+    pub(crate) segmenter: Segmenter,
+    #[command(flatten)]
     pub(crate) compression: Compression,
     #[command(flatten)]
     pub(crate) content: Content,
@@ -108,7 +110,9 @@ pub(crate) struct Advanced {
     pub(crate) memory_limit: MemoryLimit,
 
     /// Order of the files in the image: none, path, revpath, explicit:file=FILE [default: by level]
-    #[arg(long, value_name = "ORDER")]
+    ///
+    /// May be given several times, with CATEGORY[,CATEGORY...]:: in front for these categories only.
+    #[arg(long, value_name = "[CAT::]ORDER")]
     pub(crate) order: Vec<String>,
 
     /// Hash that finds files with equal contents, or 'none'
@@ -166,10 +170,32 @@ pub(crate) enum DebugFilter {
 }
 
 #[derive(Args, Debug)]
+#[command(next_help_heading = "Segmenter")]
+pub(crate) struct Segmenter {
+    /// Blocks searched for repetitions; 0 is no search
+    #[arg(short = 'B', long, value_name = "[CAT::]N", hide_short_help = true)]
+    pub(crate) max_lookback_blocks: Vec<String>,
+
+    /// Windows of 2^N bytes, samples or pixels find repetitions, 0 to 24; 0 is no search [default: by level]
+    #[arg(short = 'W', long, value_name = "[CAT::]N", hide_short_help = true)]
+    pub(crate) window_size: Vec<String>,
+
+    /// Windows lie 2^N times closer than they are long, 0 to 8 [default: by level]
+    #[arg(short = 'w', long, value_name = "[CAT::]N", hide_short_help = true)]
+    pub(crate) window_step: Vec<String>,
+
+    /// Size of the filter in front of the search, 0 to 10
+    #[arg(long, value_name = "[CAT::]N", hide_short_help = true)]
+    pub(crate) bloom_filter_size: Vec<String>,
+}
+
+#[derive(Args, Debug)]
 #[command(next_help_heading = "Compression")]
 pub(crate) struct Compression {
     /// Compression of the data, such as zstd:level=19 [default: by level]
-    #[arg(short = 'C', long, value_name = "SPEC")]
+    ///
+    /// May be given several times, with CATEGORY[,CATEGORY...]:: in front for these categories only.
+    #[arg(short = 'C', long, value_name = "[CAT::]SPEC")]
     pub(crate) compression: Vec<String>,
 
     /// Compression of the schema [default: by level]
@@ -260,11 +286,11 @@ pub(crate) struct Metadata {
     #[arg(long, hide_short_help = true)]
     pub(crate) no_metadata_version_history: bool,
 
-    /// Accepted for compatibility: there are no categories yet
+    /// Do not store the names of the categories of blocks, nor what else is known of these
     #[arg(long, hide_short_help = true)]
     pub(crate) no_category_names: bool,
 
-    /// Accepted for compatibility: there are no categories yet
+    /// Do not store the layout of data in blocks of audio and images
     #[arg(long, hide_short_help = true)]
     pub(crate) no_category_metadata: bool,
 

@@ -11,17 +11,8 @@ use durin_writer::Order;
 use super::later::not_supported;
 use crate::common::exit::Failure;
 
-/// The order that the last of `given` asks for; `None` leaves it to the level.
-pub(super) fn parse(given: &[String]) -> Result<Option<Order>, Failure> {
-    if let Some(spec) = given.iter().find(|spec| spec.contains("::")) {
-        return Err(not_supported(&format!(
-            "an order for a category ('{spec}')"
-        )));
-    }
-    given.last().map(|spec| parse_one(spec)).transpose()
-}
-
-fn parse_one(spec: &str) -> Result<Order, Failure> {
+/// The order that a value of the option asks for, without categories.
+pub(super) fn parse(spec: &str) -> Result<Order, Failure> {
     let (mode, option) = match spec.split_once(':') {
         Some((mode, option)) => (mode, Some(option)),
         None => (spec, None),
@@ -67,21 +58,20 @@ pub(super) fn lines(list: &[u8]) -> Vec<PathBuf> {
 mod tests {
     use super::*;
 
-    fn order(specs: &[&str]) -> Result<Option<Order>, String> {
-        let specs: Vec<_> = specs.iter().map(|spec| (*spec).to_owned()).collect();
-        parse(&specs).map_err(|failure| failure.message().unwrap_or_default())
+    fn order(spec: &str) -> Result<Order, String> {
+        parse(spec).map_err(|failure| failure.message().unwrap_or_default())
     }
 
     #[test]
-    fn the_last_one_counts() {
-        assert_eq!(order(&[]), Ok(None));
-        assert_eq!(order(&["path", "revpath"]), Ok(Some(Order::Revpath)));
+    fn plain_orders() {
+        assert_eq!(order("none"), Ok(Order::None));
+        assert_eq!(order("revpath"), Ok(Order::Revpath));
     }
 
     #[test]
     fn tells_unknown_from_not_supported() {
         let check = |spec: &str, message: &str| {
-            let error = order(&[spec]).err().unwrap_or_default();
+            let error = order(spec).err().unwrap_or_default();
             assert!(error.contains(message), "{spec}: {error}");
         };
         check("similarity", "not supported by this release yet");
@@ -89,7 +79,6 @@ mod tests {
             "nilsimsa:max-children=1k",
             "not supported by this release yet",
         );
-        check("incompressible::path", "not supported by this release yet");
         check("size", "unknown order");
         check("path:x=1", "takes no options");
         check("explicit", "needs a file");

@@ -9,10 +9,10 @@ use durin_format::{Error, Result};
 use durin_writer::filter::Filter;
 use durin_writer::level::LevelDefaults;
 use durin_writer::mode::ChmodRule;
-use durin_writer::{BuildOptions, Input, PackOptions, TimeResolution};
+use durin_writer::{BuildOptions, Input, Order, PackOptions, PerCategory, TimeResolution};
 
 use super::options::{MemoryLimit, Options};
-use super::{history, input_list, later, order};
+use super::{history, input_list, order};
 use crate::common::exit::Failure;
 use crate::common::logger::Logger;
 use crate::common::{arguments, clock, escape};
@@ -32,6 +32,7 @@ pub(super) fn build_options(
     let preset =
         |given: &Option<Spec>, preset: &str| given.clone().map_or_else(|| Spec::parse(preset), Ok);
     let compression = &options.compression;
+    let segmenter = &options.segmenter;
     let metadata = &options.metadata;
     let content = &options.content;
     let seconds = clock::build_seconds().map_err(Failure::Usage)?;
@@ -52,7 +53,16 @@ pub(super) fn build_options(
             level.metadata_compression,
         )?,
         history_compression: preset(&compression.history_compression, level.history_compression)?,
-        order: order::parse(&options.advanced.order)?.unwrap_or_else(|| level.order()),
+        order: orders(&options.advanced.order, level.order())?,
+        window_size: numbers("--window-size", &segmenter.window_size, 0, 24)?,
+        window_step: numbers("--window-step", &segmenter.window_step, 0, 8)?,
+        max_lookback_blocks: numbers(
+            "--max-lookback-blocks",
+            &segmenter.max_lookback_blocks,
+            1,
+            u32::MAX,
+        )?,
+        bloom_filter_size: numbers("--bloom-filter-size", &segmenter.bloom_filter_size, 4, 10)?,
         file_hash: file_hash(&options.advanced.file_hash)?,
         with_devices: content.with_devices,
         with_specials: content.with_specials,
@@ -68,6 +78,8 @@ pub(super) fn build_options(
         section_index: !content.no_section_index,
         pack: PackOptions::parse(&metadata.pack_metadata)?,
         hardlink_table: !metadata.no_hardlink_table,
+        category_names: !metadata.no_category_names,
+        category_metadata: !metadata.no_category_metadata,
         header: content
             .header
             .as_deref()
@@ -118,16 +130,37 @@ fn filter(options: &Options) -> Result<Filter> {
     Filter::parse(&options.filter.filter)
 }
 
-/// The last `--compression` without a category; a category is one thing this release cannot take.
-fn data_compression(given: &[String], preset: &str) -> std::result::Result<Spec, Failure> {
-    for spec in given {
-        if let Some((category, _)) = spec.split_once("::") {
-            return Err(later::not_supported(&format!(
-                "a compression for category '{category}'"
-            )));
-        }
-    }
-    Ok(Spec::parse(given.last().map_or(preset, String::as_str))?)
+/// `--compression` over what the level has.
+fn data_compression(given: &[String], preset: &str) -> Result<PerCategory<Spec>> {
+    let mut specs = PerCategory::new(Spec::parse(preset)?);
+    specs.apply(given, Spec::parse)?;
+    Ok(specs)
+}
+
+/// `--order` over what the level has.
+fn orders(given: &[String], preset: Order) -> std::result::Result<PerCategory<Order>, Failure> {
+    let mut orders = PerCategory::new(preset);
+    orders.apply(given, order::parse)?;
+    Ok(orders)
+}
+
+/// An option that takes a number up to `max`.
+fn numbers(
+    option: &str,
+    given: &[String],
+    preset: u32,
+    max: u32,
+) -> std::result::Result<PerCategory<u32>, Failure> {
+    let mut numbers = PerCategory::new(preset);
+    numbers.apply(given, |text| {
+        let number = text.parse().ok().filter(|number| *number <= max);
+        number.ok_or_else(|| {
+            Failure::Usage(format!(
+                "{option}: '{text}' is not a number from 0 to {max}"
+            ))
+        })
+    })?;
+    Ok(numbers)
 }
 
 fn file_hash(name: &str) -> std::result::Result<Option<Digest>, Failure> {

@@ -290,7 +290,6 @@ fn what_is_not_there_yet_says_so() {
         &["--hollow"],
         &["--order=similarity"],
         &["--order=nilsimsa:max-children=1k"],
-        &["-C", "incompressible::null"],
     ] {
         fails_with(
             place.build("image").args(arguments),
@@ -303,20 +302,42 @@ fn what_is_not_there_yet_says_so() {
 #[test]
 fn tuning_of_what_is_not_there_yet_only_warns() {
     let place = Place::new();
-    let options = ["-B", "2", "-W12", "-w", "3", "--bloom-filter-size=4"];
-    let outcome = place.build("image").args(options).succeed();
-    for name in [
-        "max-lookback-blocks",
-        "window-size",
-        "window-step",
-        "bloom-filter-size",
+    let outcome = place
+        .build("image")
+        .args(["--max-similarity-size=1k"])
+        .succeed();
+    assert!(
+        outcome
+            .stderr
+            .contains("--max-similarity-size has no effect"),
+        "{}",
+        outcome.stderr
+    );
+}
+
+#[test]
+fn options_of_categories() {
+    let place = Place::new();
+    for arguments in [
+        ["-C", "incompressible,binary/elf::null"],
+        ["-W", "pcmaudio/waveform::12"],
+        ["--order", "fits/image::revpath"],
     ] {
-        assert!(
-            outcome.stderr.contains(&format!("--{name} has no effect")),
-            "{}",
-            outcome.stderr
-        );
+        let image = format!("image{}", arguments[0]);
+        place.build(&image).args(arguments).succeed();
     }
+    let place = Place::new();
+    for (arguments, message) in [
+        (["-C", "x::null"], "unknown category 'x'"),
+        (["-B", "x,hotness::2"], "unknown category 'x'"),
+        (["--order", ",hotness::path"], "name of a category"),
+        (["-C", "binary/elf::flac"], "cannot compress category"),
+        (["-W", "25"], "not a number from 0 to 24"),
+        (["-w", "hotness::9"], "not a number from 0 to 8"),
+    ] {
+        fails_with(place.build("image").args(arguments), message);
+    }
+    assert_eq!(place.names(), [""; 0]);
 }
 
 #[test]

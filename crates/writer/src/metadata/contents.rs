@@ -104,8 +104,8 @@ impl ContentTable {
         let mut holes = Holes::new(self, described);
         for (number, content) in (0..).zip(&self.contents) {
             let chunks = chunks_of(described, *content);
-            if chunks.len() as u64 >= SIZE_CACHE_CHUNKS_MIN {
-                let (size, allocated) = sizes(chunks);
+            if chunks.clone().count() as u64 >= SIZE_CACHE_CHUNKS_MIN {
+                let (size, allocated) = sizes(chunks.clone());
                 stored.sizes.insert(number, size);
                 if allocated != size {
                     stored.allocated_sizes.insert(number, allocated);
@@ -142,7 +142,7 @@ fn group_files(described: &Described<'_>) -> Vec<(Stored, Vec<FileIndex>)> {
     let mut is_stored = vec![false; files.list.len()];
     let mut groups: Vec<(Stored, Vec<FileIndex>)> = Vec::new();
     for content in 0..described.contents.len() {
-        if described.chunks.of(content).is_none() {
+        if described.chunks.is_lost(content) {
             continue;
         }
         let members = described.contents.files(content).iter().copied();
@@ -165,22 +165,18 @@ fn group_files(described: &Described<'_>) -> Vec<(Stored, Vec<FileIndex>)> {
     groups
 }
 
-fn chunks_of<'a>(described: &'a Described<'_>, content: Stored) -> &'a [RawChunk] {
+fn chunks_of(described: &Described<'_>, content: Stored) -> impl Iterator<Item = RawChunk> + Clone {
     content
-        .and_then(|content| described.chunks.of(content))
-        .unwrap_or_default()
+        .into_iter()
+        .flat_map(|content| described.chunks.of(content))
 }
 
 /// Returns the length of all chunks and that of the data chunks.
-fn sizes(chunks: &[RawChunk]) -> (u64, u64) {
-    chunks
-        .iter()
-        .fold((0, 0), |(size, allocated), chunk| match chunk.kind() {
-            ChunkKind::Data { size: len, .. } => {
-                (size + u64::from(len), allocated + u64::from(len))
-            }
-            ChunkKind::Hole { len } => (size + len, allocated),
-        })
+fn sizes(chunks: impl Iterator<Item = RawChunk>) -> (u64, u64) {
+    chunks.fold((0, 0), |(size, allocated), chunk| match chunk.kind() {
+        ChunkKind::Data { size: len, .. } => (size + u64::from(len), allocated + u64::from(len)),
+        ChunkKind::Hole { len } => (size + len, allocated),
+    })
 }
 
 /// How holes are stored: as blocks and a rest, unless that needs more bits than the sizes of chunks have anyway.

@@ -7,6 +7,7 @@
 //!
 //! Source: format specification, chapters 6, 7 and 11.
 
+mod categories;
 mod contents;
 mod inodes;
 mod strings;
@@ -17,6 +18,7 @@ use std::collections::BTreeSet;
 use durin_format::metadata::{DirEntry, Directory, FsOptions, InodeSizeCache, Metadata};
 use durin_format::{Error, Result};
 
+use crate::category::Categories;
 use crate::context::Context;
 use crate::dedupe::Contents;
 use crate::files::Files;
@@ -40,6 +42,7 @@ pub(crate) struct Described<'a> {
     pub(crate) files: &'a Files,
     pub(crate) contents: &'a Contents,
     pub(crate) chunks: &'a Chunks,
+    pub(crate) categories: &'a Categories,
     pub(crate) block_count: u32,
 }
 
@@ -105,6 +108,9 @@ impl Described<'_> {
         targets
             .strings
             .store(&mut metadata.symlinks, &mut metadata.compact_symlinks);
+        if options.category_names {
+            categories::describe(self, &mut metadata);
+        }
         if options.pack.chunk_table {
             to_differences(metadata.chunk_table.iter_mut());
         }

@@ -109,7 +109,7 @@ fn orders() {
     }
     let order_of = |order: Order| {
         let options = BuildOptions {
-            order,
+            order: order.into(),
             ..options(dir.path())
         };
         data_order(&build(&options))

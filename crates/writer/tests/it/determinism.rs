@@ -44,9 +44,9 @@ fn check_same(options: &mut BuildOptions) {
 fn any_number_of_threads() {
     let dir = tree();
     let mut options = options(dir.path());
-    options.compression = Spec::parse("zstd:level=1").unwrap();
+    options.compression = Spec::parse("zstd:level=1").unwrap().into();
     for order in [Order::None, Order::Path, Order::Revpath] {
-        options.order = order;
+        options.order = order.into();
         check_same(&mut options);
     }
     // One block in memory at a time takes the longest way through the queues.

@@ -232,7 +232,7 @@ fn cancelling_does_not_wait_for_a_slow_block() {
     let dir = tempfile::tempdir().unwrap();
     incompressible(dir.path(), 40 << 20);
     let options = BuildOptions {
-        compression: Spec::parse("lzma:level=9:extreme").unwrap(),
+        compression: Spec::parse("lzma:level=9:extreme").unwrap().into(),
         block_size_bits: 25,
         ..options(dir.path())
     };
@@ -309,7 +309,7 @@ fn options_that_cannot_be_used() {
     check(with_bits(9), "between 2^10 and 2^30");
     check(with_bits(31), "between 2^10 and 2^30");
     let flac = BuildOptions {
-        compression: Spec::parse("flac").unwrap(),
+        compression: Spec::parse("flac").unwrap().into(),
         ..options(dir.path())
     };
     check(flac, "flac");

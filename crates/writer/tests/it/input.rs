@@ -121,7 +121,7 @@ fn lists() {
             root: Some(dir.path().to_owned()),
             paths,
         },
-        order: Order::None,
+        order: Order::None.into(),
         ..options(dir.path())
     };
     let built = build(&options);

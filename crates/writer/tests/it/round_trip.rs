@@ -53,7 +53,7 @@ fn odd_tree() {
 
     options.time_resolution = TimeResolution::from_ns(1).unwrap();
     options.keep_all_times = true;
-    options.compression = Spec::parse("zstd:level=1").unwrap();
+    options.compression = Spec::parse("zstd:level=1").unwrap().into();
     options.metadata_compression = Spec::parse("zstd:level=3").unwrap();
     options.pack = PackOptions::ALL;
     options.header = b"#!/bin/sh\nexit 0\n".to_vec();
@@ -96,7 +96,7 @@ fn odd_tree_seen_by_the_independent_decoder() {
         "directories,symlinks_index",
     ] {
         let mut options = all_kinds(&tree);
-        options.compression = Spec::parse("lz4").unwrap();
+        options.compression = Spec::parse("lz4").unwrap().into();
         options.pack = PackOptions::parse(pack).unwrap();
         let image = dir.path().join("image");
         fs::write(&image, build(&options).bytes).unwrap();

@@ -254,7 +254,7 @@ fn an_order_is_of_distinct_contents() {
         ..Closures::default()
     });
     let mut options = options(dir.path());
-    options.order = Order::Path;
+    options.order = Order::Path.into();
     let built = build(&with(&options, &script));
     assert_eq!(
         script.take_asked(),
