@@ -6,9 +6,12 @@
 use std::io::Write as _;
 use std::panic::Location;
 use std::sync::Mutex;
+use std::time::Instant;
 
 use clap::ValueEnum;
+use serde_json::{Map, Value, json};
 
+use super::progress::columns;
 use super::{clock, terminal};
 
 /// How much is said.
@@ -40,6 +43,27 @@ impl Level {
         }
     }
 
+    /// Its name in events.
+    fn name(self) -> &'static str {
+        match self {
+            Self::Error => "error",
+            Self::Warn => "warn",
+            Self::Info => "info",
+            Self::Verbose => "verbose",
+            Self::Debug => "debug",
+            Self::Trace => "trace",
+        }
+    }
+
+    /// The event that a message becomes.
+    fn event(self) -> &'static str {
+        match self {
+            Self::Error => "error",
+            Self::Warn => "warning",
+            _ => "message",
+        }
+    }
+
     /// The escape sequence that starts this level's colour; empty for the terminal's own.
     fn colour(self) -> &'static str {
         match self {
@@ -53,6 +77,10 @@ impl Level {
     }
 }
 
+/// Erases from the cursor to the end of the screen, and to the end of the line.
+const ERASE_BELOW: &str = "\x1b[J";
+const ERASE_LINE_END: &str = "\x1b[K";
+
 const CONTEXT_COLOUR: &str = "\x1b[2;35m";
 const COLOUR_END: &str = "\x1b[0m";
 
@@ -62,14 +90,24 @@ pub(crate) struct Logger {
     threshold: Level,
     with_context: bool,
     with_colour: bool,
+    form: Form,
+    started: Instant,
     screen: Mutex<Screen>,
+}
+
+/// In which form messages are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Form {
+    /// As lines for people.
+    Lines,
+    /// As events, one JSON object a line; docs/progress.md says which there are.
+    Events,
 }
 
 /// What stands below the last message.
 #[derive(Debug, Default)]
 struct Screen {
-    progress: String,
-    progress_lines: usize,
+    progress: Vec<String>,
 }
 
 impl Logger {
@@ -80,8 +118,38 @@ impl Logger {
             threshold,
             with_context: with_context.unwrap_or(threshold >= Level::Verbose),
             with_colour: terminal::stderr_has_colours(),
+            form: Form::Lines,
+            started: Instant::now(),
             screen: Mutex::default(),
         }
+    }
+
+    /// The same logger, but what it writes are events for programs.
+    pub(crate) fn with_events(self) -> Self {
+        Self {
+            form: Form::Events,
+            ..self
+        }
+    }
+
+    /// Whether standard error belongs to events, and nothing else may be written there.
+    pub(crate) fn sends_events(&self) -> bool {
+        self.form == Form::Events
+    }
+
+    /// Sends an event with its own fields (an object); nothing happens if messages are lines.
+    pub(crate) fn event(&self, name: &str, fields: Value) {
+        if !self.sends_events() {
+            return;
+        }
+        let mut event = Map::new();
+        event.insert("event".to_owned(), json!(name));
+        let elapsed = self.started.elapsed().as_secs_f64();
+        event.insert("elapsed_seconds".to_owned(), json!(elapsed));
+        if let Value::Object(fields) = fields {
+            event.extend(fields);
+        }
+        self.write_above_progress(&format!("{}\n", Value::Object(event)));
     }
 
     /// A logger with the same settings, for a thread that outlives this one's borrow. It knows nothing of progress.
@@ -90,12 +158,16 @@ impl Logger {
             threshold,
             with_context,
             with_colour,
+            form,
+            started,
             ..
         } = *self;
         Self {
             threshold,
             with_context,
             with_colour,
+            form,
+            started,
             screen: Mutex::default(),
         }
     }
@@ -128,6 +200,12 @@ impl Logger {
     fn log(&self, level: Level, message: &str, place: Option<&Location<'_>>) {
         if !self.shows(level) {
             return;
+        }
+        if self.sends_events() {
+            return self.event(
+                level.event(),
+                json!({ "level": level.name(), "message": message }),
+            );
         }
         let mut text = String::new();
         let context = place
@@ -176,32 +254,51 @@ impl Logger {
         let Ok(screen) = self.screen.lock() else {
             return;
         };
-        let mut text = screen.erase();
+        let mut text = screen.go_up();
+        if !screen.progress.is_empty() {
+            text.push_str(ERASE_BELOW);
+        }
         text.push_str(lines);
-        text.push_str(&screen.progress);
+        screen.push_progress(&mut text);
         write_stderr(&text);
     }
 
-    /// Replaces the progress display below the messages; empty text removes it.
-    pub(crate) fn draw_progress(&self, lines: &str) {
+    /// Replaces the progress display below the messages; no lines remove it.
+    ///
+    /// Lines are written over the old ones, which does not flicker as erasing them first would.
+    pub(crate) fn draw_progress(&self, lines: Vec<String>) {
         let Ok(mut screen) = self.screen.lock() else {
             return;
         };
-        let mut text = screen.erase();
-        text.push_str(lines);
-        screen.progress.clear();
-        screen.progress.push_str(lines);
-        screen.progress_lines = lines.matches('\n').count();
+        if lines.is_empty() && screen.progress.is_empty() {
+            return;
+        }
+        let mut text = screen.go_up();
+        screen.progress = lines;
+        screen.push_progress(&mut text);
+        text.push_str(ERASE_BELOW);
         write_stderr(&text);
     }
 }
 
 impl Screen {
-    /// The escape sequences that remove the progress display.
-    fn erase(&self) -> String {
-        match self.progress_lines {
-            0 => String::new(),
-            lines => format!("\x1b[{lines}A\r\x1b[J"),
+    /// The escape sequences that move the cursor to the beginning of the progress display.
+    fn go_up(&self) -> String {
+        if self.progress.is_empty() {
+            return String::new();
+        }
+        // A terminal that became narrower since has broken the lines.
+        let (width, _) = terminal::stderr_size();
+        let rows_of = |line: &String| columns(line).div_ceil(width.max(1)).max(1);
+        let rows: usize = self.progress.iter().map(rows_of).sum();
+        format!("\x1b[{rows}A\r")
+    }
+
+    fn push_progress(&self, text: &mut String) {
+        for line in &self.progress {
+            text.push_str(line);
+            text.push_str(ERASE_LINE_END);
+            text.push('\n');
         }
     }
 }

@@ -41,17 +41,19 @@ pub(crate) fn main<P: Program>(arguments: &[OsString]) -> ExitCode {
 
 fn run<P: Program>(options: &P::Options, matches: &ArgMatches) -> u8 {
     let logger = P::logger(options);
-    match P::run(options, matches, &logger) {
+    let code = match P::run(options, matches, &logger) {
         Ok(code) => code,
         Err(failure) => report(&logger, &failure),
-    }
+    };
+    logger.event("end", serde_json::json!({ "status": code }));
+    code
 }
 
 /// Tells the user about a failure; returns its exit code.
 pub(crate) fn report(logger: &Logger, failure: &Failure) -> u8 {
     match (failure, failure.message()) {
         // What the user typed needs no time stamp.
-        (Failure::Usage(_), Some(message)) => {
+        (Failure::Usage(_), Some(message)) if !logger.sends_events() => {
             logger.write_above_progress(&format!("error: {message}\n"))
         }
         (_, Some(message)) => logger.error(message),

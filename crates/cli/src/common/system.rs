@@ -5,6 +5,7 @@
 )]
 
 use std::io;
+use std::time::Duration;
 
 /// On which side of a fork the caller continues.
 pub(crate) enum Fork {
@@ -34,6 +35,29 @@ pub(crate) fn fork_single_threaded() -> io::Result<Fork> {
         0 => Ok(Fork::Child),
         child => Ok(Fork::Parent { child }),
     }
+}
+
+/// The memory that this process holds now.
+pub(crate) fn resident_bytes() -> Option<u64> {
+    let pages = std::fs::read_to_string("/proc/self/statm").ok()?;
+    let resident: u64 = pages.split_ascii_whitespace().nth(1)?.parse().ok()?;
+    let page_size = u64::try_from(rustix::param::page_size()).ok()?;
+    resident.checked_mul(page_size)
+}
+
+/// Time that the processors spent on this process: for itself, and in the system on its behalf.
+pub(crate) fn cpu_times() -> Option<(Duration, Duration)> {
+    let stat = std::fs::read_to_string("/proc/self/stat").ok()?;
+    // The name of the program, in brackets, may hold anything.
+    let (_, fields) = stat.rsplit_once(')')?;
+    let mut fields = fields.split_ascii_whitespace().skip(11);
+    let ticks_per_second = rustix::param::clock_ticks_per_second().max(1);
+    let mut next = || {
+        let ticks: u64 = fields.next()?.parse().ok()?;
+        let ms = ticks.checked_mul(1000)? / ticks_per_second;
+        Some(Duration::from_millis(ms))
+    };
+    Some((next()?, next()?))
 }
 
 /// The number of threads of this process; 1 where the system does not tell.
@@ -82,6 +106,17 @@ mod tests {
     fn refuses_to_fork_with_threads() {
         // The test harness itself runs tests on threads of their own.
         assert!(fork_single_threaded().is_err());
+    }
+
+    #[test]
+    fn the_process_holds_memory_and_takes_time() {
+        assert!(resident_bytes().is_some_and(|bytes| bytes > 1 << 16));
+        let begun = std::time::Instant::now();
+        while begun.elapsed() < Duration::from_millis(60) {
+            std::hint::black_box(begun);
+        }
+        let (user, system) = cpu_times().expect("a system that tells");
+        assert!(user + system > Duration::ZERO);
     }
 
     #[test]

@@ -5,6 +5,9 @@ use std::io::IsTerminal as _;
 /// Width assumed when neither `COLUMNS` nor a terminal tells one.
 const WIDTH_DEFAULT: usize = 80;
 
+/// Height assumed when no terminal tells one.
+const HEIGHT_DEFAULT: usize = 24;
+
 /// Widest help and manual text; longer lines are tiring to read.
 const TEXT_WIDTH_MAX: usize = 100;
 
@@ -16,11 +19,16 @@ pub(crate) fn text_width() -> usize {
         .min(TEXT_WIDTH_MAX)
 }
 
-/// The width of the terminal on standard error, in columns.
-pub(crate) fn stderr_width() -> usize {
-    columns_of(std::io::stderr())
+/// Columns and rows of the terminal on standard error.
+pub(crate) fn stderr_size() -> (usize, usize) {
+    let size = rustix::termios::tcgetwinsize(std::io::stderr()).ok();
+    let known = |cells: u16| Some(usize::from(cells)).filter(|cells| *cells > 0);
+    let columns = size
+        .and_then(|size| known(size.ws_col))
         .or_else(columns_from_environment)
-        .unwrap_or(WIDTH_DEFAULT)
+        .unwrap_or(WIDTH_DEFAULT);
+    let rows = size.and_then(|size| known(size.ws_row));
+    (columns, rows.unwrap_or(HEIGHT_DEFAULT))
 }
 
 fn columns_from_environment() -> Option<usize> {

@@ -18,11 +18,13 @@ pub(super) fn snapshot(stats: &Stats) -> Snapshot {
     let bytes = load(&stats.bytes_done);
     let files = load(&stats.files_done);
     Snapshot {
-        phase: format!("{files} files extracted"),
-        details: Vec::new(),
+        status: format!("{files} files extracted"),
         fraction: fraction(stats),
+        work: fraction(stats),
         bytes,
         simple: format!("{files} files/{} written", size::display(bytes)),
+        phases: vec![("extracting", Duration::ZERO)],
+        ..Snapshot::default()
     }
 }
 

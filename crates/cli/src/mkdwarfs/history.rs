@@ -12,7 +12,7 @@ use crate::common::program::{self, Program};
 
 /// Options that cannot change a byte of the image. They are not recorded, so that the same tree and the same options
 /// give the same image whatever it is called and however many processors built it.
-const WITHOUT_EFFECT_ON_THE_IMAGE: [&str; 12] = [
+const WITHOUT_EFFECT_ON_THE_IMAGE: [&str; 13] = [
     "output",
     "force",
     "num_workers",
@@ -21,6 +21,7 @@ const WITHOUT_EFFECT_ON_THE_IMAGE: [&str; 12] = [
     "compress_niceness",
     "memory_limit",
     "progress",
+    "progress_workers",
     "no_progress",
     "json",
     "log_level",
@@ -110,7 +111,7 @@ mod tests {
         );
         assert_eq!(
             canonical_of(
-                "/usr/bin/mkdwarfs --no-create-timestamp -N 3 --num-scanner-workers=2 -L 1g --progress=none --json \
+                "/usr/bin/mkdwarfs --no-create-timestamp -N 3 --num-scanner-workers=2 -L 1g --progress=none --progress-workers --json \
                  --log-level=warn --compress-niceness=7 -fo b.dwarfs --compress-level 9 --input=tree"
             ),
             expect

@@ -8,6 +8,7 @@ mod long_help;
 mod options;
 mod order;
 mod plan;
+mod stages;
 mod stats;
 mod summary;
 
@@ -25,9 +26,13 @@ use durin_writer::{BuildOptions, Report, Stats};
 use crate::common::exit::{self, Failure};
 use crate::common::logger::Logger;
 use crate::common::program::{self, Program};
-use crate::common::{arguments, output, progress, signals};
+use crate::common::{arguments, escape, output, progress, signals};
 
 use options::Options;
+use summary::Finished;
+
+/// The version of the events that docs/progress.md describes; fields that are added do not change it.
+const EVENT_SCHEMA: u32 = 1;
 
 /// Runs mkdwarfs with the arguments of the process.
 #[must_use]
@@ -49,7 +54,11 @@ impl Program for Mkdwarfs {
     const NAME: &'static str = "mkdwarfs";
 
     fn logger(options: &Options) -> Logger {
-        options.log.logger()
+        let logger = options.log.logger();
+        match options.output.progress {
+            Some(progress::Mode::Json) => logger.with_events(),
+            _ => logger,
+        }
     }
 
     fn after_long_help() -> Option<String> {
@@ -68,10 +77,16 @@ impl Program for Mkdwarfs {
             output::refuse_terminal("an image")?;
         }
         let started = Instant::now();
+        logger.event("start", start_fields(&build, target));
         let report = run_build(options, build, target, logger)?;
-        summary::log(&report, started.elapsed(), logger);
+        let finished = Finished {
+            report: &report,
+            elapsed: started.elapsed(),
+        };
+        finished.log(logger);
+        logger.event("report", finished.to_json());
         if let Some(file) = &options.output.json {
-            summary::write_json(&report, started.elapsed(), file, output::is_stdout(target))?;
+            finished.write_json(file, output::is_stdout(target), logger)?;
         }
         Ok(if report.errors > 0 {
             exit::WITH_ERRORS
@@ -79,6 +94,20 @@ impl Program for Mkdwarfs {
             exit::SUCCESS
         })
     }
+}
+
+/// What the first event tells.
+fn start_fields(build: &BuildOptions, target: &Path) -> serde_json::Value {
+    serde_json::json!({
+        "schema": EVENT_SCHEMA,
+        "program": Mkdwarfs::NAME,
+        "version": env!("CARGO_PKG_VERSION"),
+        "process": std::process::id(),
+        "input": build.input.to_string(),
+        "output": escape::path(target),
+        "workers": build.workers,
+        "scanner_workers": build.scanner_workers,
+    })
 }
 
 /// Builds into a file that takes its name only when it is complete, or into standard output.
@@ -117,6 +146,9 @@ fn build_with_progress(
         None => progress::Mode::automatic(),
     };
     let figures = Stats::default();
+    if options.output.progress_workers {
+        figures.show_jobs();
+    }
     let work = || durin_writer::build(build, target, &figures, logger, &cancel);
     let result = progress::during(logger, mode, || stats::snapshot(&figures), work);
     result.map_err(|error| match error.io_source() {

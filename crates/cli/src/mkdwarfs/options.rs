@@ -311,9 +311,16 @@ pub(crate) struct Metadata {
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Output")]
 pub(crate) struct Output {
-    /// none, simple, ascii or unicode [default: a bar on a terminal]
+    /// none, simple, ascii, unicode or json [default: a bar on a terminal]
+    ///
+    /// 'json' writes events for programs to standard error, one JSON object a line, and nothing else;
+    /// docs/progress.md says which.
     #[arg(long, value_name = "MODE", hide_possible_values = true)]
     pub(crate) progress: Option<progress::Mode>,
+
+    /// Show what each worker is doing, too
+    #[arg(long)]
+    pub(crate) progress_workers: bool,
 
     /// Show no progress
     #[arg(long, conflicts_with = "progress", hide_short_help = true)]

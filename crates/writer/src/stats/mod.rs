@@ -213,6 +213,38 @@ impl Stats {
         }
     }
 
+    /// Returns which share of the work on contents is done, if something can be said: that of the stage behind all
+    /// others. Bytes of blocks written are set against the bytes that all blocks will have, if what is still to be cut
+    /// into blocks repeats as much as what has been.
+    #[must_use]
+    pub fn work_done(&self) -> Option<f64> {
+        match self.phase() {
+            Phase::Scanning | Phase::Hashing => None,
+            Phase::Writing => {
+                let total = self.segment_bytes_total.get();
+                let cut = self.segmented_bytes.get();
+                let left = share(total.saturating_sub(cut), cut.max(1));
+                let expected = to_f64(self.block_bytes.get()) * (1.0 + left);
+                let written = to_f64(self.written_block_bytes.get());
+                (cut > 0 && expected > 0.0).then(|| (written / expected).min(1.0))
+            }
+            Phase::Metadata | Phase::Finished => Some(1.0),
+        }
+    }
+
+    /// Returns the phases begun so far, each with the time from the start of the build.
+    #[must_use]
+    pub fn phase_begins(&self) -> Vec<(Phase, Duration)> {
+        let begins = self
+            .phase_begins
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        begins
+            .iter()
+            .map(|begin| (begin.phase, begin.wall))
+            .collect()
+    }
+
     /// Has each worker note what it works on; to be called before the build.
     pub fn show_jobs(&self) {
         self.stages.board.show();
@@ -305,13 +337,17 @@ impl Stats {
     }
 }
 
-#[expect(clippy::cast_precision_loss, reason = "a share for display")]
 fn share(part: u64, whole: u64) -> f64 {
     if whole == 0 {
         1.0
     } else {
-        part as f64 / whole as f64
+        to_f64(part) / to_f64(whole)
     }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "figures for display")]
+fn to_f64(figure: u64) -> f64 {
+    figure as f64
 }
 
 #[cfg(test)]
@@ -329,7 +365,11 @@ mod tests {
         stats.block_bytes.add(400);
         stats.blocks_written.add(1);
         assert!((stats.fraction() - 0.35).abs() < 1e-9);
+        stats.written_block_bytes.add(200);
+        assert!((stats.work_done().unwrap_or_default() - 0.25).abs() < 1e-9);
         stats.set_phase(Phase::Finished);
         assert_eq!((stats.phase(), stats.fraction()), (Phase::Finished, 1.0));
+        assert_eq!(stats.phase_times().len(), 1, "writing is over");
+        assert_eq!(stats.phase_begins().len(), 2);
     }
 }
