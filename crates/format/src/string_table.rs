@@ -25,16 +25,25 @@ pub struct StringPacking {
 ///
 /// # Errors
 /// `Limit` when the strings are too long together for 32-bit offsets.
-pub fn build(strings: &[Vec<u8>], packing: StringPacking) -> Result<StringTable> {
-    let plain = concat(strings)?;
-    let wants_compression = (packing.compress || packing.force) && !plain.buffer.is_empty();
-    let (symtab, packed) = match wants_compression.then(|| compress(strings)).flatten() {
-        Some((symtab, codes))
-            if packing.force || symtab.len() + codes.buffer.len() < plain.buffer.len() =>
-        {
+pub fn build<'a>(
+    strings: impl Iterator<Item = &'a [u8]> + Clone,
+    packing: StringPacking,
+) -> Result<StringTable> {
+    let plain_len: usize = strings.clone().map(<[u8]>::len).sum();
+    if u32::try_from(plain_len).is_err() {
+        return Err(Error::limit(
+            "the strings of a table are longer together than 2^32 - 1 bytes",
+        ));
+    }
+    let wants_compression = (packing.compress || packing.force) && plain_len > 0;
+    let compressed = wants_compression
+        .then(|| compress(strings.clone()))
+        .flatten();
+    let (symtab, packed) = match compressed {
+        Some((symtab, codes)) if packing.force || symtab.len() + codes.buffer.len() < plain_len => {
             (Some(symtab), codes)
         }
-        _ => (None, plain),
+        _ => (None, concat(strings, plain_len)),
     };
     Ok(StringTable {
         index: packed.index(packing.packed_index),
@@ -66,22 +75,21 @@ impl Packed {
     }
 }
 
-fn concat(strings: &[Vec<u8>]) -> Result<Packed> {
+/// The caller has checked that lengths fit.
+fn concat<'a>(strings: impl Iterator<Item = &'a [u8]>, plain_len: usize) -> Packed {
     let mut packed = Packed::default();
+    packed.buffer.reserve_exact(plain_len);
     for text in strings {
         packed.buffer.extend_from_slice(text);
-        let end = u32::try_from(packed.buffer.len()).map_err(|_| {
-            Error::limit("the strings of a table are longer together than 2^32 - 1 bytes")
-        })?;
-        packed.ends.push(end);
+        let end = u32::try_from(packed.buffer.len());
+        packed.ends.push(end.unwrap_or(u32::MAX));
     }
-    Ok(packed)
+    packed
 }
 
 /// Returns the symbol table and codes, or `None` where a limit would be passed.
-fn compress(strings: &[Vec<u8>]) -> Option<(Vec<u8>, Packed)> {
-    let texts: Vec<&[u8]> = strings.iter().map(Vec::as_slice).collect();
-    let table = SymbolTable::train(&texts);
+fn compress<'a>(strings: impl Iterator<Item = &'a [u8]> + Clone) -> Option<(Vec<u8>, Packed)> {
+    let table = SymbolTable::train(strings.clone());
     let mut encoder = table.encoder();
     let mut packed = Packed::default();
     for text in strings {
@@ -106,6 +114,10 @@ mod tests {
         force: false,
         packed_index: false,
     };
+
+    fn build_all(strings: &[Vec<u8>], packing: StringPacking) -> Result<StringTable> {
+        build(strings.iter().map(Vec::as_slice), packing)
+    }
 
     fn unpack(table: &StringTable) -> Vec<Vec<u8>> {
         let mut ends: Vec<usize> = table.index.iter().map(|value| *value as usize).collect();
@@ -139,7 +151,7 @@ mod tests {
     #[test]
     fn plain_tables_have_offsets_or_lengths() {
         let strings = texts(&["bin", "etc", "usr-local"]);
-        let table = build(&strings, StringPacking::default()).unwrap();
+        let table = build_all(&strings, StringPacking::default()).unwrap();
         assert_eq!(
             (table.buffer.as_slice(), table.index.as_slice()),
             (&b"binetcusr-local"[..], &[0, 3, 6, 15][..])
@@ -148,7 +160,7 @@ mod tests {
             packed_index: true,
             ..StringPacking::default()
         };
-        let table = build(&strings, packing).unwrap();
+        let table = build_all(&strings, packing).unwrap();
         assert_eq!(table.index, [3, 3, 9]);
         assert_eq!(unpack(&table), strings);
     }
@@ -159,7 +171,7 @@ mod tests {
             force: true,
             ..COMPRESS
         };
-        let table = build(&[], force).unwrap();
+        let table = build_all(&[], force).unwrap();
         assert_eq!(table.index, [0]);
         assert_eq!(table.symtab, None);
     }
@@ -167,12 +179,12 @@ mod tests {
     #[test]
     fn compression_must_pay_unless_forced() {
         let strings = texts(&["one", "two"]);
-        assert_eq!(build(&strings, COMPRESS).unwrap().symtab, None);
+        assert_eq!(build_all(&strings, COMPRESS).unwrap().symtab, None);
         let force = StringPacking {
             force: true,
             ..COMPRESS
         };
-        let table = build(&strings, force).unwrap();
+        let table = build_all(&strings, force).unwrap();
         assert!(table.symtab.is_some());
         assert_eq!(unpack(&table), strings);
     }
@@ -186,7 +198,7 @@ mod tests {
             packed_index: true,
             ..COMPRESS
         };
-        let table = build(&strings, packing).unwrap();
+        let table = build_all(&strings, packing).unwrap();
         assert_eq!(unpack(&table), strings);
         let plain_len: usize = strings.iter().map(Vec::len).sum();
         let stored_len = table.buffer.len() + table.symtab.unwrap().len();
@@ -210,7 +222,7 @@ mod tests {
             force: true,
             ..COMPRESS
         };
-        let table = build(&strings, force).unwrap();
+        let table = build_all(&strings, force).unwrap();
         assert_eq!(unpack(&table), strings);
         let edges = table.index.windows(2);
         assert!(edges.map(|edge| edge[1] - edge[0]).max().unwrap() <= 4096);

@@ -81,10 +81,19 @@ impl Thaw<'_> {
 
     /// Reads a list of which the whole has the parts distance, count and item.
     pub(crate) fn list<V: Value>(&mut self, node: &Node, at: Position) -> Result<Vec<V>> {
+        self.collect::<V, Vec<V>>(node, at)
+    }
+
+    /// Reads a list into any collection of its items.
+    pub(crate) fn collect<V: Value, C: FromIterator<V> + Default>(
+        &mut self,
+        node: &Node,
+        at: Position,
+    ) -> Result<C> {
         let [distance, count, item] = node.parts();
         let item_count = self.integer(&count.node, at.of(count), u64::BITS)?;
         if item_count == 0 {
-            return Ok(Vec::new());
+            return Ok(C::default());
         }
         let item = &item.node;
         let stride = Stride::of(item);
@@ -99,11 +108,9 @@ impl Thaw<'_> {
                 self.data.len()
             ))
         })?;
-        let mut items = Vec::with_capacity(usize::try_from(item_count).unwrap_or(0));
-        for index in 0..item_count {
-            items.push(V::thaw(item, self, stride.position(start, index))?);
-        }
-        Ok(items)
+        (0..item_count)
+            .map(|index| V::thaw(item, self, stride.position(start, index)))
+            .collect()
     }
 
     fn array_start(&self, distance: &Member, at: Position) -> Result<u64> {

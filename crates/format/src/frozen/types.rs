@@ -132,7 +132,7 @@ impl<V: Value> Value for Option<V> {
     }
 }
 
-fn list_shape<V: Value>() -> Node {
+pub(crate) fn list_shape<V: Value>() -> Node {
     Node::of([(1, u64::shape()), (2, u64::shape()), (3, V::shape())])
 }
 

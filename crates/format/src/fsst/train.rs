@@ -41,7 +41,7 @@ struct Counts {
 impl SymbolTable {
     /// Chooses a table for `strings`.
     #[must_use]
-    pub fn train(strings: &[&[u8]]) -> Self {
+    pub fn train<'a>(strings: impl Iterator<Item = &'a [u8]> + Clone) -> Self {
         let sample = sample(strings);
         let mut table = Self::default();
         for round in 1..=ROUND_COUNT {
@@ -65,11 +65,10 @@ impl SymbolTable {
 }
 
 /// Returns strings at even distances, [`SAMPLE_LEN`] bytes together or all of them.
-fn sample<'a>(strings: &[&'a [u8]]) -> Vec<&'a [u8]> {
-    let total: usize = strings.iter().map(|text| text.len()).sum();
+fn sample<'a>(strings: impl Iterator<Item = &'a [u8]> + Clone) -> Vec<&'a [u8]> {
+    let total: usize = strings.clone().map(<[u8]>::len).sum();
     let stride = total.div_ceil(SAMPLE_LEN).max(1);
     strings
-        .iter()
         .step_by(stride)
         // One string that is longer than a whole sample would make the choice take long.
         .map(|text| text.get(..SAMPLE_LEN).unwrap_or(text))

@@ -4,6 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::inodes::Inodes;
 use super::model::{
     Chunk, DirEntry, Directory, FsOptions, InodeData, InodeSizeCache, Metadata,
     MetadataHistoryEntry, StringTable,
@@ -96,10 +97,41 @@ describe_list!(
     Vec<u8>,
     Chunk,
     Directory,
-    InodeData,
     DirEntry,
     MetadataHistoryEntry
 );
+
+impl Describe for Inodes {
+    fn describe(&self) -> Shape<'_> {
+        Shape::List(Box::new(self.iter().map(describe_inode)))
+    }
+}
+
+/// What [`describe_struct`] would make, of a value that is not kept.
+fn describe_inode<'a>(inode: InodeData) -> Shape<'a> {
+    macro_rules! numbers {
+        ($($field:ident),* $(,)?) => {{
+            let InodeData { $($field),* } = inode;
+            Shape::Fields(vec![$((stringify!($field), Shape::Number($field.into()))),*])
+        }};
+    }
+    numbers!(
+        mode_index,
+        owner_index,
+        group_index,
+        atime_offset,
+        mtime_offset,
+        ctime_offset,
+        btime_offset,
+        atime_subsec,
+        mtime_subsec,
+        ctime_subsec,
+        btime_subsec,
+        nlink_minus_one,
+        name_index_v2_2,
+        inode_v2_2,
+    )
+}
 
 macro_rules! describe_struct {
     ($type:ident { $($field:ident),* $(,)? }) => {
@@ -162,23 +194,6 @@ describe_struct!(Directory {
     parent_entry,
     first_entry,
     self_entry
-});
-
-describe_struct!(InodeData {
-    mode_index,
-    owner_index,
-    group_index,
-    atime_offset,
-    mtime_offset,
-    ctime_offset,
-    btime_offset,
-    atime_subsec,
-    mtime_subsec,
-    ctime_subsec,
-    btime_subsec,
-    nlink_minus_one,
-    name_index_v2_2,
-    inode_v2_2,
 });
 
 describe_struct!(DirEntry {

@@ -5,17 +5,23 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::inodes::Inodes;
 use super::model::{
     Chunk, DirEntry, Directory, FsOptions, InodeData, InodeSizeCache, Metadata,
     MetadataHistoryEntry, StringTable,
 };
-use crate::frozen::types::Item;
-use crate::frozen::value::frozen_struct;
+use crate::error::Result;
+use crate::frozen::node::{Node, Position};
+use crate::frozen::solve::Solver;
+use crate::frozen::thaw::Thaw;
+use crate::frozen::types::{Item, list_shape};
+use crate::frozen::value::{Value, frozen_struct};
+use crate::frozen::write::Output;
 
 frozen_struct!(Metadata {
     1 chunks: Vec<Chunk>,
     2 directories: Vec<Directory>,
-    3 inodes: Vec<InodeData>,
+    3 inodes: Inodes,
     4 chunk_table: Vec<u32>,
     5 entry_table_v2_2: Vec<u32>,
     6 symlink_table: Vec<u32>,
@@ -117,8 +123,30 @@ frozen_struct!(MetadataHistoryEntry {
     5 options: Option<FsOptions>,
 });
 
+/// As a list of [`InodeData`].
+impl Value for Inodes {
+    const FLAT: bool = false;
+
+    fn shape() -> Node {
+        list_shape::<InodeData>()
+    }
+
+    fn measure(&self, node: &mut Node, solver: &mut Solver, start: u64) -> u32 {
+        let align = solver.list_align::<InodeData>();
+        solver.list::<InodeData>(node, self.iter(), align, start)
+    }
+
+    fn write(&self, node: &Node, out: &mut Output, at: Position) {
+        let align = out.list_align::<InodeData>();
+        out.list::<InodeData>(node, at, self.iter(), align);
+    }
+
+    fn thaw(node: &Node, thaw: &mut Thaw<'_>, at: Position) -> Result<Self> {
+        thaw.collect::<InodeData, Self>(node, at)
+    }
+}
+
 impl Item for Chunk {}
 impl Item for Directory {}
-impl Item for InodeData {}
 impl Item for DirEntry {}
 impl Item for MetadataHistoryEntry {}

@@ -94,7 +94,7 @@ mod tests {
                 size: 4778,
             }],
             directories: vec![directory(1), directory(2)],
-            inodes: vec![inode(0), inode(1)],
+            inodes: [inode(0), inode(1)].into_iter().collect(),
             chunk_table: vec![0, 1],
             uids: vec![1000],
             gids: vec![100],

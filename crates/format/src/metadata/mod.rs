@@ -3,10 +3,12 @@
 pub(crate) mod describe;
 mod fields;
 mod frozen;
+mod inodes;
 pub mod model;
 pub mod tables;
 
 pub use frozen::{FreezeStyle, Frozen};
+pub use inodes::Inodes;
 pub use model::{
     Chunk, DirEntry, Directory, FsOptions, InodeData, InodeSizeCache, Metadata,
     MetadataHistoryEntry, StringTable,

@@ -10,6 +10,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::inodes::Inodes;
+
 /// All that an image knows about its tree, apart from file contents.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Metadata {
@@ -18,7 +20,7 @@ pub struct Metadata {
     /// One element a directory inode, and one that ends the list.
     pub directories: Vec<Directory>,
     /// From 2.3 on one element an inode; up to 2.2 one element a directory entry.
-    pub inodes: Vec<InodeData>,
+    pub inodes: Inodes,
     /// For each content the index of its first chunk, and one element that ends the list; differences if packed.
     pub chunk_table: Vec<u32>,
     /// Up to 2.2: for each inode the index of its element in `inodes`. Empty since.

@@ -52,7 +52,7 @@ fn names_of_the_references_images_become_smaller_than_there() {
             .filter(|table| table.symtab.is_some())
         {
             let names = unpack(&theirs);
-            let ours = build(&names, packing).unwrap();
+            let ours = build(names.iter().map(Vec::as_slice), packing).unwrap();
             assert_eq!(unpack(&ours), names);
             assert!(
                 stored_len(&ours) <= stored_len(&theirs),

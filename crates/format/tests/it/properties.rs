@@ -124,7 +124,8 @@ prop_compose! {
         [chunk_inode_offset, link_inode_offset, block_size] in [number(), number(), number()],
     ) -> Metadata {
         Metadata {
-            chunks, directories, inodes, chunk_table, entry_table_v2_2, symlink_table, uids, gids, modes, names,
+            inodes: inodes.into_iter().collect(),
+            chunks, directories, chunk_table, entry_table_v2_2, symlink_table, uids, gids, modes, names,
             symlinks, timestamp_base, chunk_inode_offset, link_inode_offset, block_size, total_fs_size,
             ..Metadata::default()
         }
@@ -293,7 +294,7 @@ proptest! {
     #[test]
     fn strings_come_back_from_fsst(texts in vec(vec(b'a'..b'f', 0..40), 0..60), other in text()) {
         let texts: Vec<&[u8]> = texts.iter().map(Vec::as_slice).collect();
-        let table = SymbolTable::train(&texts);
+        let table = SymbolTable::train(texts.iter().copied());
         prop_assert_eq!(&SymbolTable::parse(&table.serialize()).unwrap(), &table);
         let mut encoder = table.encoder();
         for text in texts.iter().copied().chain([other.as_slice()]) {

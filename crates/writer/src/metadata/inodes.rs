@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use durin_format::metadata::InodeData;
+use durin_format::metadata::{InodeData, Inodes};
 
 use super::Described;
 use super::contents::ContentTable;
@@ -13,7 +13,7 @@ use crate::tree::{Detail, EntryIndex, count_of};
 
 /// All inodes by their numbers.
 pub(crate) struct InodeTable {
-    pub(crate) list: Vec<InodeData>,
+    pub(crate) list: Inodes,
     /// The inode that each entry names.
     pub(crate) of_entry: Vec<u32>,
     pub(crate) uids: Vec<u32>,

@@ -8,9 +8,18 @@ use crate::options::PackOptions;
 use crate::tree::count_of;
 
 /// Distinct strings in order, and for each string that was given its place among them.
-pub(crate) struct Distinct {
-    strings: Vec<Vec<u8>>,
+pub(crate) struct Distinct<'a> {
+    /// All strings as they were given.
+    given: Vec<&'a [u8]>,
+    /// For each distinct string a place where it was given.
+    order: Vec<u32>,
     pub(crate) places: Vec<u32>,
+}
+
+impl<'a> Distinct<'a> {
+    fn strings(&self) -> impl Iterator<Item = &'a [u8]> + Clone {
+        self.order.iter().map(|index| self.given[*index as usize])
+    }
 }
 
 /// A table in one of the two forms of the format.
@@ -36,44 +45,50 @@ impl Strings {
 }
 
 /// Sorts `strings` and removes those that are equal to another.
-pub(crate) fn distinct<'a>(strings: impl Iterator<Item = &'a [u8]>) -> Distinct {
+pub(crate) fn distinct<'a>(strings: impl Iterator<Item = &'a [u8]>) -> Distinct<'a> {
     let given: Vec<&[u8]> = strings.collect();
     let mut order: Vec<u32> = (0..count_of(given.len())).collect();
     order.sort_unstable_by_key(|index| given[*index as usize]);
     let mut places = vec![0; given.len()];
-    let mut distinct: Vec<Vec<u8>> = Vec::new();
-    for index in order {
-        let string = given[index as usize];
-        if distinct.last().is_none_or(|last| last != string) {
-            distinct.push(string.to_vec());
-        }
-        places[index as usize] = count_of(distinct.len() - 1);
-    }
+    let mut count = 0;
+    let mut last = None;
+    order.retain(|index| {
+        let string = given[*index as usize];
+        let is_new = last != Some(string);
+        last = Some(string);
+        count += u32::from(is_new);
+        places[*index as usize] = count - 1;
+        is_new
+    });
     Distinct {
-        strings: distinct,
+        given,
+        order,
         places,
     }
 }
 
 /// Makes the table that the options ask for.
 pub(crate) fn pack(
-    distinct: Distinct,
+    distinct: Distinct<'_>,
     options: &PackOptions,
     compress: bool,
     packed_index: bool,
 ) -> Result<Stored> {
-    let Distinct { strings, places } = distinct;
+    let strings = distinct.strings();
     let strings = if options.plain {
-        Strings::Plain(strings)
+        Strings::Plain(strings.map(<[u8]>::to_vec).collect())
     } else {
         let packing = StringPacking {
             compress,
             force: compress && options.force,
             packed_index,
         };
-        Strings::Compact(build(&strings, packing)?)
+        Strings::Compact(build(strings, packing)?)
     };
-    Ok(Stored { strings, places })
+    Ok(Stored {
+        strings,
+        places: distinct.places,
+    })
 }
 
 #[cfg(test)]
@@ -84,7 +99,8 @@ mod tests {
     fn each_string_once_and_sorted() {
         let given: [&[u8]; 5] = [b"b", b"a", b"b", b"\xff", b"ab"];
         let distinct = distinct(given.into_iter());
-        assert_eq!(distinct.strings, [&b"a"[..], b"ab", b"b", b"\xff"]);
+        let strings: Vec<_> = distinct.strings().collect();
+        assert_eq!(strings, [&b"a"[..], b"ab", b"b", b"\xff"]);
         assert_eq!(distinct.places, [2, 0, 2, 3, 1]);
     }
 }

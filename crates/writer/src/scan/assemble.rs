@@ -41,6 +41,7 @@ impl Assembly {
     /// Joins the listings, of which the first is the root's; each is freed as soon as it is part of the tree.
     pub(crate) fn run(self, root: &Status, mut listings: Vec<Listing>) -> Result<Tree> {
         let mut tree = Tree::default();
+        self.reserve(&mut tree, &listings);
         self.push_root(&mut tree, root);
         let mut pending: Vec<(EntryIndex, FoundDir)> = vec![(0, 0)];
         while let Some((self_entry, found_dir)) = pending.pop() {
@@ -61,6 +62,24 @@ impl Assembly {
             pending[first_child..].reverse();
         }
         Ok(tree)
+    }
+
+    /// Makes room for all there is: a table that grows takes twice its memory, and has more than it needs in the end.
+    fn reserve(self, tree: &mut Tree, listings: &[Listing]) {
+        let sum = |len: &dyn Fn(&Listing) -> usize| listings.iter().map(len).sum::<usize>();
+        let entries = 1 + sum(&|listing| listing.found.len());
+        tree.entries.reserve_exact(entries);
+        tree.dirs.reserve_exact(listings.len());
+        tree.names
+            .reserve_exact(sum(&|listing| listing.names.len()));
+        tree.targets
+            .reserve_exact(sum(&|listing| listing.targets.len()));
+        if self.keep_further_times {
+            tree.further_times.reserve_exact(entries);
+        }
+        if self.is_list {
+            tree.list_places.reserve_exact(entries);
+        }
     }
 
     fn push_root(self, tree: &mut Tree, root: &Status) {
@@ -117,13 +136,14 @@ impl Assembly {
                 mtime: found.mtime,
                 detail,
             });
+            let aside = listing.aside(found);
             if self.keep_further_times {
-                tree.further_times.push(found.further_times);
+                tree.further_times.push(aside.further_times);
             }
             if self.is_list {
-                tree.list_places.push(found.list_place);
+                tree.list_places.push(aside.list_place);
             }
-            if let Some(id) = found.linked {
+            if let Some(id) = aside.linked {
                 tree.linked.push(LinkedEntry { entry: index, id });
             }
         }

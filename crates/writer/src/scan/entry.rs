@@ -54,7 +54,9 @@ impl<'a> Examiner<'a> {
         match self.try_examine(dir, name, listing, &display) {
             Ok(Some((status, detail))) => {
                 self.count(&status, detail);
-                Examined::Pushed(listing.push(name.to_bytes(), &status, detail))
+                let options = self.context.options;
+                let keep_times = options.keep_all_times || options.script.is_some();
+                Examined::Pushed(listing.push(name.to_bytes(), &status, detail, keep_times))
             }
             Ok(None) => Examined::Left,
             Err(error) => {

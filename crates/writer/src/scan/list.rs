@@ -118,7 +118,6 @@ impl ListScan<'_> {
             return None;
         };
         let mut found = *found;
-        found.list_place = place;
         let is_dir = matches!(found.detail, Detail::Directory { .. });
         if is_parent && !is_dir {
             let message = format!(
@@ -128,15 +127,14 @@ impl ListScan<'_> {
             self.context.problem(&message);
             return None;
         }
-        let listing = &mut self.listings[parent as usize];
-        found.rebase(listing, path.get(name_start..).unwrap_or_default(), &single);
         let number = FoundDir::try_from(self.listings.len()).ok()?;
         if is_dir {
             found.detail = Detail::Directory { number };
             self.dirs.insert(path.to_vec(), number);
             self.listings.push(Listing::default());
         }
-        self.listings[parent as usize].found.push(found);
+        let name = path.get(name_start..).unwrap_or_default();
+        self.listings[parent as usize].take_over(name, place, found, &single);
         is_dir.then_some(number)
     }
 }

@@ -1,7 +1,7 @@
 //! One directory as it was read, before it has its place in the tree.
 
 use crate::status::{Status, Time};
-use crate::tree::{Detail, FurtherTimes, usize_of};
+use crate::tree::{Detail, FurtherTimes, count_of, usize_of};
 
 /// The number of a directory in the order of discovery, which depends on the threads.
 pub(crate) type FoundDir = u32;
@@ -10,10 +10,10 @@ pub(crate) type FoundDir = u32;
 #[derive(Debug, Default)]
 pub(crate) struct Listing {
     pub(crate) found: Vec<Found>,
+    /// What only some entries have, or builds that ask for it.
+    asides: Vec<Aside>,
     pub(crate) names: Vec<u8>,
     pub(crate) targets: Vec<u8>,
-    /// How many names each regular file with several has, by the offset of the name.
-    nlinks: Vec<(u32, u32)>,
 }
 
 /// An entry; offsets count from the start of the listing's own names and targets.
@@ -25,24 +25,52 @@ pub(crate) struct Found {
     pub(crate) uid: u32,
     pub(crate) gid: u32,
     pub(crate) mtime: Time,
+    /// A directory's number is that of its discovery.
+    pub(crate) detail: Detail,
+    /// The place in the listing's asides.
+    aside: u32,
+}
+
+/// What is kept apart, so that a million plain files do without.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Aside {
     pub(crate) further_times: FurtherTimes,
     /// Device and inode number of a regular file with other names.
     pub(crate) linked: Option<(u64, u64)>,
-    /// A directory's number is that of its discovery.
-    pub(crate) detail: Detail,
+    /// How many names the file has, within the input or not; 1 for what is no regular file.
+    pub(crate) nlink: u32,
     /// The place in the list, if the input is one.
     pub(crate) list_place: u32,
 }
 
+/// What entries have that have nothing aside.
+const NOTHING_ASIDE: Aside = Aside {
+    further_times: FurtherTimes {
+        atime: Time { sec: 0, nsec: 0 },
+        ctime: Time { sec: 0, nsec: 0 },
+    },
+    linked: None,
+    nlink: 1,
+    list_place: u32::MAX,
+};
+
+/// Stands for [`NOTHING_ASIDE`].
+const NO_ASIDE: u32 = u32::MAX;
+
 impl Listing {
     /// Appends an entry without sorting it in.
-    pub(crate) fn push(&mut self, name: &[u8], status: &Status, detail: Detail) -> &mut Found {
+    ///
+    /// Times of access and of change are kept if `keep_further_times` says so.
+    pub(crate) fn push(
+        &mut self,
+        name: &[u8],
+        status: &Status,
+        detail: Detail,
+        keep_further_times: bool,
+    ) -> &mut Found {
         let is_linked = matches!(detail, Detail::Regular { .. }) && status.nlink > 1;
         // The kernel limits a name to 255 bytes; a directory of 2^32 bytes of names does not end in our lifetime.
         let name_offset = u32::try_from(self.names.len()).unwrap_or(u32::MAX);
-        if is_linked {
-            self.nlinks.push((name_offset, status.nlink));
-        }
         let found = Found {
             name_offset,
             name_len: u8::try_from(name.len()).unwrap_or(u8::MAX),
@@ -50,32 +78,52 @@ impl Listing {
             uid: status.uid,
             gid: status.gid,
             mtime: status.mtime,
-            further_times: FurtherTimes {
-                atime: status.atime,
-                ctime: status.ctime,
-            },
-            linked: is_linked.then_some(status.id),
             detail,
-            list_place: u32::MAX,
+            aside: NO_ASIDE,
         };
         self.names.extend_from_slice(name);
         let index = self.found.len();
         self.found.push(found);
+        if is_linked || keep_further_times {
+            let aside = Aside {
+                further_times: FurtherTimes {
+                    atime: status.atime,
+                    ctime: status.ctime,
+                },
+                linked: is_linked.then_some(status.id),
+                nlink: if is_linked { status.nlink } else { 1 },
+                ..NOTHING_ASIDE
+            };
+            self.put_aside(index, aside);
+        }
         &mut self.found[index]
+    }
+
+    /// Gives an entry something aside, or something else than it had.
+    fn put_aside(&mut self, index: usize, aside: Aside) {
+        // As many as there are names at most, see `push`.
+        self.found[index].aside = count_of(self.asides.len());
+        self.asides.push(aside);
+    }
+
+    /// Returns what an entry has aside.
+    pub(crate) fn aside(&self, found: &Found) -> &Aside {
+        self.asides
+            .get(found.aside as usize)
+            .unwrap_or(&NOTHING_ASIDE)
+    }
+
+    /// Gives back what was reserved in vain; a listing stays as it is until it becomes part of the tree.
+    pub(crate) fn shrink(&mut self) {
+        self.found.shrink_to_fit();
+        self.asides.shrink_to_fit();
+        self.names.shrink_to_fit();
+        self.targets.shrink_to_fit();
     }
 
     pub(crate) fn name(&self, found: &Found) -> &[u8] {
         let start = found.name_offset as usize;
         &self.names[start..start + usize::from(found.name_len)]
-    }
-
-    /// Returns how many names a regular file has, and 1 for anything else.
-    pub(crate) fn nlink(&self, found: &Found) -> u32 {
-        // Names are only appended, so that their offsets ascend.
-        let place = self
-            .nlinks
-            .binary_search_by_key(&found.name_offset, |(offset, _)| *offset);
-        place.map_or(1, |place| self.nlinks[place].1)
     }
 
     pub(crate) fn target(&self, offset: u64, len: u16) -> &[u8] {
@@ -92,20 +140,29 @@ impl Listing {
         };
         self.found.sort_unstable_by(|a, b| name(a).cmp(name(b)));
     }
-}
 
-impl Found {
-    /// Moves the entry, the only one of `from`, over to `listing` under another name.
-    pub(crate) fn rebase(&mut self, listing: &mut Listing, name: &[u8], from: &Listing) {
-        self.name_offset = u32::try_from(listing.names.len()).unwrap_or(u32::MAX);
-        self.name_len = u8::try_from(name.len()).unwrap_or(u8::MAX);
-        listing.names.extend_from_slice(name);
-        if let [(_, nlink)] = from.nlinks[..] {
-            listing.nlinks.push((self.name_offset, nlink));
+    /// Takes over the entry `found` of `from`, under another name and with its place in the list.
+    pub(crate) fn take_over(
+        &mut self,
+        name: &[u8],
+        list_place: u32,
+        mut found: Found,
+        from: &Self,
+    ) {
+        let aside = Aside {
+            list_place,
+            ..*from.aside(&found)
+        };
+        found.name_offset = u32::try_from(self.names.len()).unwrap_or(u32::MAX);
+        found.name_len = u8::try_from(name.len()).unwrap_or(u8::MAX);
+        self.names.extend_from_slice(name);
+        if let Detail::Symlink { offset, len } = &mut found.detail {
+            let start = usize_of(*offset);
+            *offset = self.targets.len() as u64;
+            let target = &from.targets[start..start + usize::from(*len)];
+            self.targets.extend_from_slice(target);
         }
-        if let Detail::Symlink { offset, .. } = &mut self.detail {
-            *offset = listing.targets.len() as u64;
-            listing.targets.extend_from_slice(&from.targets);
-        }
+        self.found.push(found);
+        self.put_aside(self.found.len() - 1, aside);
     }
 }

@@ -137,15 +137,15 @@ fn entry<'a>(path: &'a [u8], found: &Found, listing: &'a Listing) -> ScriptEntry
         path,
         kind: EntryKind::of(found.mode),
         size,
-        nlink: listing.nlink(found),
+        nlink: listing.aside(found).nlink,
         target,
         attributes: Attributes {
             permissions: found.mode & mode::ALL,
             uid: found.uid,
             gid: found.gid,
             mtime: found.mtime,
-            atime: found.further_times.atime,
-            ctime: found.further_times.ctime,
+            atime: listing.aside(found).further_times.atime,
+            ctime: listing.aside(found).further_times.ctime,
         },
     }
 }

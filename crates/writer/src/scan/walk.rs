@@ -230,6 +230,7 @@ impl Walk<'_> {
             self.lock().failure = Some(error);
             return;
         }
+        listing.shrink();
         let mut state = self.lock();
         match state.number_dirs(number, &mut listing) {
             Ok(mut numbers) => {
