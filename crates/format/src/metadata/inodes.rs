@@ -59,8 +59,14 @@ impl Inodes {
 impl FromIterator<InodeData> for Inodes {
     fn from_iter<T: IntoIterator<Item = InodeData>>(inodes: T) -> Self {
         let mut list = Self::default();
-        inodes.into_iter().for_each(|inode| list.push(&inode));
+        list.extend(inodes);
         list
+    }
+}
+
+impl Extend<InodeData> for Inodes {
+    fn extend<T: IntoIterator<Item = InodeData>>(&mut self, inodes: T) {
+        inodes.into_iter().for_each(|inode| self.push(&inode));
     }
 }
 

@@ -1,6 +1,7 @@
 //! Images made here from owned metadata, for what no vector has: very many chunks, very deep trees, odd times,
 //! and values that only the quick check lets through.
 
+use std::iter::repeat_n;
 use std::time::{Duration, Instant};
 
 use durin_format::metadata::{
@@ -37,7 +38,9 @@ fn made() -> Made {
         modes: vec![DIRECTORY, REGULAR],
         uids: vec![0],
         gids: vec![0],
-        inodes: vec![inode(0), inode(0), inode(1), inode(1)],
+        inodes: [inode(0), inode(0), inode(1), inode(1)]
+            .into_iter()
+            .collect(),
         names: ["d", "f", "g"]
             .map(|name| name.as_bytes().to_vec())
             .to_vec(),
@@ -189,7 +192,7 @@ fn a_very_deep_tree_needs_no_stack() {
     const DEPTH: u32 = 20_000;
     let mut made = made();
     let metadata = &mut made.metadata;
-    metadata.inodes = vec![InodeData::default(); DEPTH as usize + 1];
+    metadata.inodes = repeat_n(InodeData::default(), DEPTH as usize + 1).collect();
     metadata.names = vec![b"d".to_vec()];
     metadata.dir_entries = Some((0..=DEPTH).map(|dir| entry(0, dir)).collect());
     let parents = (0..=DEPTH).map(|dir| directory(dir.saturating_sub(1), dir + 1));
@@ -226,7 +229,7 @@ fn directories_that_share_entries_end_a_walk() {
     const COUNT: u32 = 2_000;
     let mut made = made();
     let metadata = &mut made.metadata;
-    metadata.inodes = vec![InodeData::default(); COUNT as usize];
+    metadata.inodes = repeat_n(InodeData::default(), COUNT as usize).collect();
     metadata.names = (0..COUNT)
         .map(|name| name.to_string().into_bytes())
         .collect();
@@ -312,7 +315,9 @@ fn wrong_parents_and_links_are_found() {
     );
     let (_, refusal) = changed(|metadata| {
         metadata.options.as_mut().unwrap().inodes_have_nlink = true;
-        metadata.inodes[3].nlink_minus_one = 2;
+        let mut inodes: Vec<InodeData> = metadata.inodes.iter().collect();
+        inodes[3].nlink_minus_one = 2;
+        metadata.inodes = inodes.into_iter().collect();
     });
     assert!(refusal.contains("expected 1 links, found 3"), "{refusal}");
     let (_, refusal) = changed(|metadata| {
@@ -349,10 +354,12 @@ fn times_before_1970_and_after_2106_are_right() {
             .as_mut()
             .unwrap()
             .subsecond_resolution_nsec_multiplier = Some(1);
-        for inode in &mut metadata.inodes {
-            inode.mtime_offset = 5;
-            inode.mtime_subsec = nanoseconds.into();
-        }
+        let at_the_time = |inode| InodeData {
+            mtime_offset: 5,
+            mtime_subsec: nanoseconds.into(),
+            ..inode
+        };
+        metadata.inodes = metadata.inodes.iter().map(at_the_time).collect();
         let image = made.open(&checked()).unwrap();
         let attr = image.inode_attr(InodeNum(2)).unwrap();
         let expected = Time {
