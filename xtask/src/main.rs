@@ -17,6 +17,7 @@ mod man;
 mod million;
 mod report;
 mod round_trip;
+mod stress;
 mod tidy;
 mod try_tree;
 mod workspace;
@@ -32,6 +33,8 @@ cargo xtask TASK
   roundtrip DIR [--corpus=NAME,...] [--levels=0-9] [--profile=release|fast] [--arguments='-S 20 ...']
                           pack trees at several levels, check, mount, unpack, compare
   million                 a million files: build, mount and list within 2 GiB
+  stress [--case=million,sparse,near,images] [--quick] [--levels=1,7] [--limit=512] [--kill=700]
+                          trees that take much memory, built where more than a limit is fatal
   corpora [NAME|all [DEST]]
                           make the trees of the benchmarks, or list them
   bench [DIR] [--runs=N] [--only=build|read]
@@ -57,6 +60,7 @@ fn main() -> ExitCode {
         "roundtrip" => round_trip::run(rest),
         "corpora" => corpora::run(rest),
         "million" => million::run(rest),
+        "stress" => stress::run(rest),
         "bench" => bench::run(rest),
         "man" => man::run(rest),
         "help" | "-h" | "--help" => {

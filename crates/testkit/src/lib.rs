@@ -4,6 +4,7 @@
 //! builder and our reader cannot hide itself.
 //! [`made_tree`] makes the odd tree that every round trip must survive, [`vectors`] and [`manifest`] give the public
 //! images and what each must contain, [`run`] and [`mount`] run the programs, [`python`] an independent decoder.
+//! [`stress`] makes trees that take much memory, and [`memory_group`] holds a program to a limit.
 //!
 //! ```
 //! use durin_testkit::tree::{Digest, TreeOptions, snapshot};
@@ -22,6 +23,7 @@ pub mod compare;
 pub mod json;
 pub mod made_tree;
 pub mod manifest;
+pub mod memory_group;
 pub mod mount;
 pub mod programs;
 pub mod python;
@@ -29,5 +31,6 @@ pub mod random;
 pub mod roundtrip;
 pub mod run;
 pub mod skip;
+pub mod stress;
 pub mod tree;
 pub mod vectors;

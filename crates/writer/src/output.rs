@@ -1,19 +1,21 @@
 //! The file an image is written to, which appears under its name only when it is complete.
 //!
-//! The data goes to a temporary name in the same directory. Only [`AtomicFile::commit`] gives it the final name, after
-//! the data has reached the disk, so that neither a crash nor a full disk leaves a partial image or destroys an
-//! existing file. A process that is killed leaves at most the temporary name.
+//! The data goes to a file without a name in the same directory, or one with a temporary name where the file system has no
+//! such files. Only [`AtomicFile::commit`] gives it the final name, after the data has reached the disk, so that neither
+//! a crash nor a full disk leaves a partial image or destroys an existing file. What has no name is gone when the
+//! process is, however that ends; what has a temporary name stays behind if the process is killed.
 //! Pipes and devices have no such thing as a final name and are written directly.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
+use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use durin_format::{Error, Result};
-use rustix::fs::{AtFlags, CWD, RenameFlags};
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, RenameFlags};
 use rustix::io::Errno;
 
 /// Bytes of the final name that the temporary name repeats, so that any name has a temporary one within 255 bytes.
@@ -30,12 +32,21 @@ pub enum Overwrite {
     Allow,
 }
 
+/// Where the data is until it is complete.
+#[derive(Debug)]
+enum Place {
+    /// In a file without a name.
+    Nameless,
+    Temporary(PathBuf),
+    /// Where it shall be: the target is no file, or has its name already.
+    Target,
+}
+
 /// A file that is being written.
 #[derive(Debug)]
 pub struct AtomicFile {
     file: File,
-    /// Where the data is until it is complete; nothing if it is written directly.
-    temporary: Option<PathBuf>,
+    place: Place,
     target: PathBuf,
     overwrite: Overwrite,
 }
@@ -65,10 +76,18 @@ impl AtomicFile {
         if overwrite == Overwrite::Refuse && fs::symlink_metadata(&target).is_ok() {
             return Err(already_exists(&target));
         }
-        let (file, temporary) = create_beside(&target)?;
+        let (file, place) = match create_nameless(&target) {
+            Some(file) => (file, Place::Nameless),
+            None => {
+                let (file, temporary) = with_temporary_name(&target, |path| {
+                    OpenOptions::new().write(true).create_new(true).open(path)
+                })?;
+                (file, Place::Temporary(temporary))
+            }
+        };
         Ok(Self {
             file,
-            temporary: Some(temporary),
+            place,
             target,
             overwrite,
         })
@@ -81,7 +100,7 @@ impl AtomicFile {
             .map_err(|error| cannot("open", &target, error))?;
         Ok(Self {
             file,
-            temporary: None,
+            place: Place::Target,
             target,
             overwrite,
         })
@@ -105,22 +124,39 @@ impl AtomicFile {
     /// `Io` if the disk or the directory refuses; `InvalidInput` if a file to be kept has appeared in the meantime.
     /// The temporary file is removed then.
     pub fn commit(mut self) -> Result<()> {
-        let Some(temporary) = self.temporary.as_deref() else {
+        if matches!(self.place, Place::Target) {
             return Ok(());
-        };
+        }
         self.file
             .sync_all()
             .map_err(|error| cannot("write", &self.target, error))?;
-        match self.overwrite {
-            Overwrite::Allow => fs::rename(temporary, &self.target),
-            Overwrite::Refuse => rename_new(temporary, &self.target),
-        }
-        .map_err(|error| match error.kind() {
+        self.give_name().map_err(|error| match error.kind() {
             io::ErrorKind::AlreadyExists => already_exists(&self.target),
             _ => cannot("create", &self.target, error),
         })?;
-        self.temporary = None;
+        self.place = Place::Target;
         sync_directory(parent_of(&self.target)).map_err(|error| cannot("sync", &self.target, error))
+    }
+}
+
+impl AtomicFile {
+    /// Gives the file its name at once; a name that is taken is only replaced when that is allowed.
+    fn give_name(&mut self) -> io::Result<()> {
+        let source = file_link(&self.file);
+        if matches!(self.place, Place::Nameless) {
+            if self.overwrite == Overwrite::Refuse {
+                return link(&source, &self.target);
+            }
+            // Nothing without a name can take the place of something that has one.
+            let (_, temporary) = with_temporary_name(&self.target, |path| link(&source, path))
+                .map_err(io::Error::other)?;
+            self.place = Place::Temporary(temporary);
+        }
+        match (&self.place, self.overwrite) {
+            (Place::Temporary(temporary), Overwrite::Allow) => fs::rename(temporary, &self.target),
+            (Place::Temporary(temporary), Overwrite::Refuse) => rename_new(temporary, &self.target),
+            (Place::Nameless | Place::Target, _) => Ok(()),
+        }
     }
 }
 
@@ -136,7 +172,7 @@ impl Write for AtomicFile {
 
 impl Drop for AtomicFile {
     fn drop(&mut self) {
-        if let Some(temporary) = self.temporary.take() {
+        if let Place::Temporary(temporary) = &self.place {
             // There is nobody left to tell; what remains has a name that shows it is temporary.
             drop(fs::remove_file(temporary));
         }
@@ -155,7 +191,42 @@ fn parent_of(target: &Path) -> &Path {
     }
 }
 
-fn create_beside(target: &Path) -> Result<(File, PathBuf)> {
+/// Makes a file without a name, if such a file can be given a name here later.
+fn create_nameless(target: &Path) -> Option<File> {
+    let create = || {
+        let dir = parent_of(target);
+        let flags = OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC;
+        let mode = Mode::from_raw_mode(0o666);
+        rustix::fs::openat(CWD, dir, flags, mode).map(File::from)
+    };
+    // Some file systems make such files but refuse the link in the end, which is the wrong moment to find out.
+    let probe = create().ok()?;
+    let source = file_link(&probe);
+    let (_, temporary) = with_temporary_name(target, |path| link(&source, path)).ok()?;
+    fs::remove_file(temporary).ok()?;
+    create().ok()
+}
+
+/// Returns the name by which a file of this process can be linked.
+fn file_link(file: &File) -> PathBuf {
+    PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()))
+}
+
+fn link(source: &Path, target: &Path) -> io::Result<()> {
+    Ok(rustix::fs::linkat(
+        CWD,
+        source,
+        CWD,
+        target,
+        AtFlags::SYMLINK_FOLLOW,
+    )?)
+}
+
+/// Calls `make` with temporary names beside `target` until one is free.
+fn with_temporary_name<T>(
+    target: &Path,
+    make: impl Fn(&Path) -> io::Result<T>,
+) -> Result<(T, PathBuf)> {
     let name = target.file_name().ok_or_else(|| {
         Error::invalid_input(format!("output '{}' has no file name", target.display()))
     })?;
@@ -167,8 +238,8 @@ fn create_beside(target: &Path) -> Result<(File, PathBuf)> {
         temporary.push(prefix);
         temporary.push(format!(".{process}-{attempt}.partial"));
         let path = parent_of(target).join(temporary);
-        match OpenOptions::new().write(true).create_new(true).open(&path) {
-            Ok(file) => return Ok((file, path)),
+        match make(&path) {
+            Ok(made) => return Ok((made, path)),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             Err(error) => return Err(cannot("create", target, error)),
         }
@@ -234,13 +305,35 @@ mod tests {
         let mut file = AtomicFile::create(&target, Overwrite::Refuse).expect("created");
         file.write_all(b"data").expect("written");
         let partial = names(dir.path());
-        assert!(
-            partial.len() == 1 && !partial[0].ends_with("image"),
-            "{partial:?}"
-        );
+        assert!(!partial.iter().any(|name| name == "image"), "{partial:?}");
         file.commit().expect("committed");
         assert_eq!(names(dir.path()), ["image"]);
         assert_eq!(fs::read(&target).expect("readable"), b"data");
+    }
+
+    #[test]
+    fn temporary_names_do_the_same() {
+        for overwrite in [Overwrite::Refuse, Overwrite::Allow] {
+            let dir = tempfile::tempdir().expect("a directory");
+            let target = dir.path().join("image");
+            let begin = || {
+                let create =
+                    |path: &Path| OpenOptions::new().write(true).create_new(true).open(path);
+                let (file, temporary) = with_temporary_name(&target, create).expect("created");
+                AtomicFile {
+                    file,
+                    place: Place::Temporary(temporary),
+                    target: target.clone(),
+                    overwrite,
+                }
+            };
+            drop(begin());
+            assert_eq!(names(dir.path()), [""; 0]);
+            begin().commit().expect("committed");
+            assert_eq!(names(dir.path()), ["image"]);
+            assert_eq!(begin().commit().is_ok(), overwrite == Overwrite::Allow);
+            assert_eq!(names(dir.path()), ["image"]);
+        }
     }
 
     #[test]
