@@ -152,7 +152,9 @@ impl Worker {
         // Blocks are the first sections of an image, so that both numbers are the same.
         let number = block.number;
         let kind = coding.spec.compression_type();
-        Section::encode(number, SectionType::Block, &mut **encoder, kind, block.data)
+        // The history of the segmenter may have it still.
+        let data = Arc::try_unwrap(block.data).unwrap_or_else(|shared| shared.to_vec());
+        Section::encode(number, SectionType::Block, &mut **encoder, kind, data)
     }
 }
 

@@ -1,7 +1,7 @@
 //! The presets behind the compression levels.
 //!
-//! Source: CLI reference, "Level presets". The orders by similarity and the windows of segmentation are not part of
-//! the table yet: every level stores files in the order of their paths.
+//! Source: CLI reference, "Level presets". The orders by similarity are not part of the table yet: every level stores
+//! files in the order of their paths. The windows are ours: our search finds short repetitions, and at any distance.
 
 use crate::options::Order;
 
@@ -15,6 +15,10 @@ pub const LEVEL_DEFAULT: usize = 7;
 pub struct LevelDefaults {
     /// The size of a block, as a power of two.
     pub block_size_bits: u32,
+    /// How long repetitions are that are surely found, as a power of two; 0 searches for none.
+    pub window_size: u32,
+    /// By which power of two anchors lie closer than that.
+    pub window_step: u32,
     /// How blocks are compressed.
     pub compression: &'static str,
     /// How the schema of the metadata is compressed.
@@ -27,12 +31,15 @@ pub struct LevelDefaults {
 
 const fn row(
     bits: u32,
+    window: (u32, u32),
     data: &'static str,
     small: &'static str,
     metadata: &'static str,
 ) -> LevelDefaults {
     LevelDefaults {
         block_size_bits: bits,
+        window_size: window.0,
+        window_step: window.1,
         compression: data,
         schema_compression: small,
         metadata_compression: metadata,
@@ -40,17 +47,26 @@ const fn row(
     }
 }
 
+/// No search for repetitions.
+const OFF: (u32, u32) = (0, 0);
+
 const LEVELS: [LevelDefaults; LEVEL_MAX + 1] = [
-    row(20, "null", "null", "null"),
-    row(20, "lz4", "zstd:level=16", "null"),
-    row(20, "lz4hc:level=9", "zstd:level=16", "null"),
-    row(21, "lz4hc:level=9", "zstd:level=16", "null"),
-    row(22, "zstd:level=11", "zstd:level=16", "null"),
-    row(23, "zstd:level=19", "zstd:level=16", "null"),
-    row(24, "zstd:level=22", "zstd:level=16", "null"),
-    row(24, "zstd:level=22", "zstd:level=16", "zstd:level=22"),
-    row(24, "lzma:level=9", "zstd:level=16", "lzma:level=9"),
-    row(26, "lzma:level=9", "zstd:level=16", "lzma:level=9"),
+    row(20, OFF, "null", "null", "null"),
+    row(20, OFF, "lz4", "zstd:level=16", "null"),
+    row(20, OFF, "lz4hc:level=9", "zstd:level=16", "null"),
+    row(21, (12, 3), "lz4hc:level=9", "zstd:level=16", "null"),
+    row(22, (10, 2), "zstd:level=11", "zstd:level=16", "null"),
+    row(23, (9, 2), "zstd:level=19", "zstd:level=16", "null"),
+    row(24, (9, 2), "zstd:level=22", "zstd:level=16", "null"),
+    row(
+        24,
+        (9, 2),
+        "zstd:level=22",
+        "zstd:level=16",
+        "zstd:level=22",
+    ),
+    row(24, (9, 2), "lzma:level=9", "zstd:level=16", "lzma:level=9"),
+    row(26, (9, 2), "lzma:level=9", "zstd:level=16", "lzma:level=9"),
 ];
 
 impl LevelDefaults {

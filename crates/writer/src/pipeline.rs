@@ -26,7 +26,7 @@ use crate::order::order;
 use crate::read::{Reader, Source};
 use crate::report::Report;
 use crate::scan;
-use crate::segment::{ChunkKind, Chunks, Permit, Queues, Segmenter};
+use crate::segment::{Bounds, ChunkKind, Chunks, IndexLimits, Permit, Queues, Segmenter};
 use crate::sparse;
 use crate::stats::{Phase, Stage, Stats};
 use crate::sync::{no_thread, run_detached};
@@ -36,8 +36,6 @@ use durin_format::events::Events;
 
 /// What describing an entry takes beside the tables of the tree, at most.
 const METADATA_BYTES_PER_ENTRY: u64 = 200;
-/// The largest file whose blocks are counted for the report: reading it should cost no more than reading a block.
-const SMALL_FILE_SIZE_MAX: u64 = 64 << 10;
 
 /// Builds an image and writes it to `output`, from its first byte to its last without going back.
 ///
@@ -169,6 +167,7 @@ impl Source<'_> {
             data_len,
             block_len: data_len.min(u64::from(options.block_size())),
             encoder_bytes: encoder_bytes.max().unwrap_or(0),
+            index_entries_wanted: self.index_entries(),
             ..facts
         };
         Budget::of(self.context, &facts)
@@ -259,7 +258,21 @@ fn write_blocks(source: &Source<'_>, budget: &Budget, emitter: &mut Emitter<'_>)
             permits,
             blocks,
         };
-        let segmenter = Segmenter::new(context, source.contents.len(), source.streams, queues);
+        let room = source
+            .streams
+            .iter()
+            .map(|stream| stream.settings.window.bloom_bits);
+        let bounds = Bounds {
+            block_bits: options.block_size_bits,
+            index: IndexLimits {
+                entries_max: budget.index_entries_max,
+                room: room.max().unwrap_or(0),
+            },
+            history_bytes: budget.history_bytes,
+            data_len,
+            streams: source.streams.len() as u64,
+        };
+        let segmenter = Segmenter::new(source, bounds, queues);
         let segment = || segmenter.run();
         let segmenter = thread::Builder::new()
             .spawn_scoped(scope, segment)
@@ -293,10 +306,11 @@ fn count_small_files(
     chunks: &Chunks,
 ) {
     let stats = context.stats;
+    let block_size = u64::from(context.options.block_size());
     let mut touched = Vec::new();
     for content in 0..contents.len() {
         let size = contents.files(content).first();
-        let is_small = size.is_some_and(|file| files.file(*file).size <= SMALL_FILE_SIZE_MAX);
+        let is_small = size.is_some_and(|file| files.file(*file).size < block_size);
         if !is_small {
             continue;
         }

@@ -10,14 +10,16 @@ use std::os::fd::BorrowedFd;
 use std::sync::{Mutex, PoisonError};
 
 use crossbeam_channel::{Receiver, Sender};
+use durin_kernels::anchors;
 
 use crate::category::{Fragment, Stream};
 use crate::context::Context;
 use crate::dedupe::{ContentIndex, Contents};
 use crate::files::{FileIndex, Files, Opener, changed};
+use crate::segment::{Anchor, Rules};
 use crate::sparse::{Extent, SparseFiles};
 use crate::stats::{Stage, StageThread};
-use crate::tree::Tree;
+use crate::tree::{Tree, count_of};
 
 /// The most bytes of a run. Larger runs save little of the cost of passing them on and spoil the processor's caches.
 pub(crate) const RUN_LEN: usize = 1 << 20;
@@ -55,6 +57,8 @@ pub(crate) struct Run {
     pub(crate) pieces: Vec<Piece>,
     /// The data pieces one after the other, and unused bytes behind them.
     pub(crate) buffer: Vec<u8>,
+    /// The anchors of the data pieces, each counted from the start of the buffer.
+    pub(crate) anchors: Vec<Anchor>,
 }
 
 /// What is read, and from where.
@@ -119,6 +123,22 @@ impl Source<'_> {
         file.map_or_else(String::new, |file| {
             self.tree.display(self.files.file(*file).entry)
         })
+    }
+
+    pub(crate) fn size(&self, content: ContentIndex) -> u64 {
+        let file = self.contents.files(content).first();
+        file.map_or(0, |file| self.files.file(*file).size)
+    }
+
+    /// Returns how many entries the segmenter's index has with all anchors of all data, free ones included.
+    pub(crate) fn index_entries(&self) -> u64 {
+        let block_size = self.context.options.block_size();
+        let entries = |stream: &Stream| {
+            let density = Rules::of(&stream.settings, block_size).density?;
+            // A table is between a third and two thirds full.
+            Some((self.stream_data_len(stream) >> density.bits).saturating_mul(2))
+        };
+        self.streams.iter().filter_map(entries).sum()
     }
 
     /// Returns data and holes of a fragment, last first.
@@ -203,6 +223,7 @@ impl Plan {
             stream: self.stream,
             pieces,
             buffer: Vec::new(),
+            anchors: Vec::new(),
         })
     }
 }
@@ -249,6 +270,12 @@ impl<'a> Reader<'a> {
         }
         // Buffers are made empty, and grow once.
         run.buffer.resize(RUN_LEN, 0);
+        let block_size = source.context.options.block_size();
+        let settings = source
+            .streams
+            .get(run.stream)
+            .map(|stream| &stream.settings);
+        let density = settings.and_then(|settings| Rules::of(settings, block_size).density);
         let mut start = 0;
         for piece in &mut run.pieces {
             if piece.kind != PieceKind::Data {
@@ -257,6 +284,12 @@ impl<'a> Reader<'a> {
             let len = usize::try_from(piece.len).unwrap_or(RUN_LEN);
             let target = &mut run.buffer[start..start + len];
             if !source.context.is_cancelled() && self.read(opener, piece, target) {
+                if let Some(density) = density {
+                    anchors::find(target, density, |at, hash| {
+                        let at = count_of(start + at);
+                        run.anchors.push(Anchor { at, hash });
+                    });
+                }
                 start += len;
             } else {
                 piece.kind = PieceKind::Lost;

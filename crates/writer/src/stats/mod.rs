@@ -154,6 +154,10 @@ pub struct Stats {
     pub segment_matches: Counter,
     /// Bytes that need not be stored because the segmenter found them in a block.
     pub segment_saved_bytes: Counter,
+    /// Parts of the input read again to compare with.
+    pub reread_grains: Counter,
+    /// Bytes of the segmenter's index at the end.
+    pub index_bytes: Counter,
     /// Chunks made.
     pub chunks: Counter,
     /// Small distinct contents, which are to lie in few blocks.

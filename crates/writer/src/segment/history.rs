@@ -1,0 +1,294 @@
+//! The bytes of all blocks made so far, for comparison.
+//!
+//! The block being filled and the latest ones are in memory, these shared with the threads that compress them. Of older
+//! ones there is a strong hash for each grain, and where each part came from: they are read again from the input, and
+//! only what has the hash is believed. So a file that changes during the build can make no other file wrong, and the
+//! answer is the same from memory and from the input, unless that has changed.
+//! Memory: the given bytes, 16 bytes a grain, some 20 bytes for each part of a content in the blocks, and a cache.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::sync::Arc;
+
+use durin_kernels::equal;
+use xxhash_rust::xxh3::xxh3_128;
+
+use crate::dedupe::ContentIndex;
+
+/// What is read again and hashed at once. Smaller ones cost memory for hashes, larger ones time for small files.
+const GRAIN_LEN: usize = 16 << 10;
+/// Grains that are kept in memory after they have been read again; each has one place where it can be.
+const CACHE_LEN: usize = 256;
+
+/// A place in the blocks: the block's number over the offset in it, which takes as many bits as the size of blocks.
+pub(super) type Place = u64;
+
+/// Reads what has been read before.
+pub(crate) trait Reread {
+    /// Fills `target` with the data of a content from `offset` on. Gives up on any error, quietly.
+    fn reread(&mut self, content: ContentIndex, offset: u64, target: &mut [u8]) -> bool;
+}
+
+/// The blocks.
+pub(super) struct History<R> {
+    source: R,
+    block_bits: u32,
+    /// Bytes of full blocks to keep in memory.
+    memory_max: u64,
+    /// Whether blocks will be needed after they have left memory.
+    is_kept: bool,
+    open: Vec<u8>,
+    /// The latest blocks.
+    recent: VecDeque<Arc<Vec<u8>>>,
+    recent_bytes: u64,
+    /// Bytes of each finished block.
+    lens: Vec<u32>,
+    origins: Origins,
+    /// Of each grain of the blocks that have left memory; blocks that are shorter leave some unused.
+    grains: Vec<u128>,
+    /// Grains that are not what they were.
+    changed: BTreeSet<u64>,
+    cache: Vec<Grain>,
+    /// Grains that were read again.
+    pub(super) rereads: u64,
+}
+
+/// Where the parts of the blocks came from, by their places.
+#[derive(Default)]
+struct Origins {
+    places: Vec<Place>,
+    contents: Vec<ContentIndex>,
+    offsets: Vec<u64>,
+}
+
+#[derive(Clone, Default)]
+struct Grain {
+    /// Counted over all blocks; nothing is here while `data` is empty.
+    number: u64,
+    data: Vec<u8>,
+}
+
+impl<R: Reread> History<R> {
+    /// `is_kept` says whether blocks are still asked for once they are out of memory.
+    pub(super) fn new(source: R, block_bits: u32, memory_max: u64, is_kept: bool) -> Self {
+        Self {
+            source,
+            block_bits,
+            memory_max,
+            is_kept,
+            open: Vec::new(),
+            recent: VecDeque::new(),
+            recent_bytes: 0,
+            lens: Vec::new(),
+            origins: Origins::default(),
+            grains: Vec::new(),
+            changed: BTreeSet::new(),
+            cache: Vec::new(),
+            rereads: 0,
+        }
+    }
+
+    /// Returns the number of the open block.
+    pub(super) fn open_block(&self) -> u64 {
+        self.lens.len() as u64
+    }
+
+    /// Returns the place of the next byte.
+    pub(super) fn end(&self) -> Place {
+        self.place(self.open_block(), self.open.len())
+    }
+
+    pub(super) fn open_len(&self) -> usize {
+        self.open.len()
+    }
+
+    pub(super) fn place(&self, block: u64, offset: usize) -> Place {
+        (block << self.block_bits) + offset as u64
+    }
+
+    pub(super) fn block_of(&self, place: Place) -> u64 {
+        place >> self.block_bits
+    }
+
+    pub(super) fn offset_of(&self, place: Place) -> usize {
+        usize::try_from(place & ((1 << self.block_bits) - 1)).unwrap_or(usize::MAX)
+    }
+
+    /// Begins a block with this buffer, which is empty.
+    pub(super) fn begin(&mut self, buffer: Vec<u8>) {
+        self.open = buffer;
+    }
+
+    /// Appends data of a content to the open block.
+    pub(super) fn append(&mut self, content: ContentIndex, offset: u64, data: &[u8]) {
+        if self.is_kept {
+            self.origins.add(self.end(), content, offset);
+        }
+        self.open.extend_from_slice(data);
+    }
+
+    /// Ends the open block and returns it.
+    pub(super) fn finish(&mut self) -> Arc<Vec<u8>> {
+        let block = Arc::new(std::mem::take(&mut self.open));
+        let len = block.len();
+        self.lens.push(u32::try_from(len).unwrap_or(u32::MAX));
+        self.recent.push_back(Arc::clone(&block));
+        self.recent_bytes += len as u64;
+        while self.recent_bytes > self.memory_max {
+            let Some(oldest) = self.recent.pop_front() else {
+                break;
+            };
+            self.recent_bytes -= oldest.len() as u64;
+            if self.is_kept {
+                self.keep_hashes(&oldest);
+            }
+        }
+        block
+    }
+
+    fn keep_hashes(&mut self, block: &[u8]) {
+        let hashes = block.chunks(GRAIN_LEN).map(xxh3_128);
+        self.grains.extend(hashes);
+        let unused = self.grains_per_block() - block.len().div_ceil(GRAIN_LEN);
+        self.grains.extend(std::iter::repeat_n(0, unused));
+    }
+
+    fn grains_per_block(&self) -> usize {
+        (1_usize << self.block_bits).div_ceil(GRAIN_LEN)
+    }
+
+    /// Returns whether a place is just behind the last byte of a finished block.
+    pub(super) fn is_block_end(&self, block: u64, offset: usize) -> bool {
+        usize::try_from(block)
+            .ok()
+            .and_then(|block| self.lens.get(block))
+            .is_some_and(|len| *len as usize == offset)
+    }
+
+    /// Returns how many first bytes of `data` are at `place`, as far as its block goes.
+    pub(super) fn equal_after(&mut self, place: Place, data: &[u8]) -> usize {
+        let block = self.block_of(place);
+        let start = self.offset_of(place);
+        let mut done = 0;
+        while done < data.len() {
+            let Some((part, at)) = self.part(block, start + done) else {
+                break;
+            };
+            let part = &part[at..];
+            let len = equal::prefix(part, &data[done..]);
+            done += len;
+            if len < part.len() {
+                break;
+            }
+        }
+        done
+    }
+
+    /// Returns how many last bytes of `data` are just before `place`, as far as its block goes.
+    pub(super) fn equal_before(&mut self, place: Place, data: &[u8]) -> usize {
+        let block = self.block_of(place);
+        let end = self.offset_of(place);
+        let mut done = 0;
+        while done < data.len() && done < end {
+            let Some((part, at)) = self.part(block, end - done - 1) else {
+                break;
+            };
+            let part = &part[..=at];
+            let len = equal::suffix(part, &data[..data.len() - done]);
+            done += len;
+            if len < part.len() {
+                break;
+            }
+        }
+        done
+    }
+
+    /// Returns data around a byte of a block, and where it is in them.
+    fn part(&mut self, block: u64, offset: usize) -> Option<(&[u8], usize)> {
+        if block == self.open_block() {
+            return (offset < self.open.len()).then_some((&self.open, offset));
+        }
+        let len = *self.lens.get(usize::try_from(block).ok()?)? as usize;
+        if offset >= len {
+            return None;
+        }
+        let first_recent = self.open_block() - self.recent.len() as u64;
+        if let Some(index) = block.checked_sub(first_recent) {
+            let data = self.recent.get(usize::try_from(index).ok()?)?;
+            return Some((data, offset));
+        }
+        if !self.is_kept {
+            return None;
+        }
+        let start = offset - offset % GRAIN_LEN;
+        let grain = self.grain(block, start, GRAIN_LEN.min(len - start))?;
+        Some((grain, offset - start))
+    }
+
+    /// Returns a grain of a block that has left memory.
+    fn grain(&mut self, block: u64, start: usize, len: usize) -> Option<&[u8]> {
+        let number = block * self.grains_per_block() as u64 + (start / GRAIN_LEN) as u64;
+        let slot = usize::try_from(number % CACHE_LEN as u64).unwrap_or(0);
+        let is_cached = self
+            .cache
+            .get(slot)
+            .is_some_and(|grain| grain.number == number && !grain.data.is_empty());
+        if !is_cached {
+            if self.cache.is_empty() {
+                self.cache.resize(CACHE_LEN, Grain::default());
+            }
+            let mut data = std::mem::take(&mut self.cache[slot].data);
+            data.resize(len, 0);
+            let is_same = !self.changed.contains(&number)
+                && self.reread(self.place(block, start), &mut data)
+                && self.grains.get(usize::try_from(number).ok()?) == Some(&xxh3_128(&data));
+            if !is_same {
+                self.changed.insert(number);
+                return None;
+            }
+            self.cache[slot] = Grain { number, data };
+        }
+        Some(&self.cache[slot].data)
+    }
+
+    /// Reads data of one block again, part by part.
+    fn reread(&mut self, place: Place, target: &mut [u8]) -> bool {
+        self.rereads += 1;
+        let origins = &self.origins;
+        let mut index = origins.places.partition_point(|start| *start <= place);
+        let mut done = 0;
+        while done < target.len() {
+            let at = place + done as u64;
+            let Some(origin) = index.checked_sub(1) else {
+                return false;
+            };
+            let next = origins.places.get(index).copied().unwrap_or(u64::MAX);
+            let len = usize::try_from(next - at).unwrap_or(usize::MAX);
+            let len = len.min(target.len() - done);
+            let offset = origins.offsets[origin] + (at - origins.places[origin]);
+            let part = &mut target[done..done + len];
+            if !self.source.reread(origins.contents[origin], offset, part) {
+                return false;
+            }
+            done += len;
+            index += 1;
+        }
+        true
+    }
+}
+
+impl Origins {
+    fn add(&mut self, place: Place, content: ContentIndex, offset: u64) {
+        if let (Some(start), Some(last), Some(begin)) = (
+            self.places.last(),
+            self.contents.last(),
+            self.offsets.last(),
+        ) && *last == content
+            && offset.checked_sub(*begin) == Some(place - start)
+        {
+            return;
+        }
+        self.places.push(place);
+        self.contents.push(content);
+        self.offsets.push(offset);
+    }
+}

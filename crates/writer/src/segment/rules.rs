@@ -1,0 +1,93 @@
+//! What repetitions are looked for and which of them are worth a chunk.
+
+use durin_format::section::CompressionType;
+use durin_kernels::anchors::{Density, WINDOW};
+
+use crate::category::{StreamSettings, WindowOptions};
+
+/// The shortest repetition that can be promised, as a power of two: an anchor takes 64 bytes, and must have a choice.
+const SIZE_BITS_MIN: u32 = 7;
+/// Anchors are no denser than one in 16 bytes, which is as much index as data.
+const SPACING_BITS_MIN: u32 = 4;
+/// A repetition inside the block that is being filled is within reach of the compressor, which finds it by itself for
+/// some bytes. Taking it out saves its time and leaves room for other data: worth it from this multiple on of what is
+/// taken from other blocks.
+const SAME_BLOCK_FACTOR: usize = 4;
+/// Where data repeat with a short period, each repetition ends where what is stored so far ends. Unless it is a good
+/// part of a block, storing more of the data makes the next one longer.
+const PERIOD_BLOCK_SHARE: usize = 16;
+
+/// How the data of one stream are searched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Rules {
+    /// The anchors; none if nothing is to be searched for.
+    pub(crate) density: Option<Density>,
+    /// The shortest repetition that is taken from another block, in bytes.
+    pub(super) least: usize,
+    /// The shortest one that is taken from the open block.
+    pub(super) least_same_block: usize,
+    /// The shortest one that goes on with itself.
+    pub(super) least_periodic: usize,
+    /// How many blocks may be searched, the open one included.
+    pub(super) lookback: u64,
+    /// Bytes that belong together.
+    pub(super) granularity: usize,
+    /// Bytes of a full block.
+    pub(super) block_len: usize,
+}
+
+impl Rules {
+    /// Before there are data.
+    pub(super) const NONE: Self = Self {
+        density: None,
+        least: usize::MAX,
+        least_same_block: usize::MAX,
+        least_periodic: usize::MAX,
+        lookback: 0,
+        granularity: 1,
+        block_len: 1,
+    };
+
+    /// The rules for data that are stored in this way.
+    pub(crate) fn of(settings: &StreamSettings, block_size: u32) -> Self {
+        let is_stored = settings.compression.compression_type() == CompressionType::None;
+        Self::new(
+            settings.window,
+            settings.granularity as usize,
+            settings.block_len(block_size) as usize,
+            is_stored,
+        )
+    }
+
+    /// `is_stored` says that blocks are not compressed, so that nothing else finds repetitions in them.
+    pub(super) fn new(
+        window: WindowOptions,
+        granularity: usize,
+        block_len: usize,
+        is_stored: bool,
+    ) -> Self {
+        let granularity = granularity.max(1);
+        let is_off = window.size_bits == 0 || window.lookback_blocks == 0;
+        let size_bits = window.size_bits.clamp(SIZE_BITS_MIN, 24);
+        // What a promised repetition loses where it is cut down to whole units.
+        let size = (1_usize << size_bits) * granularity;
+        let bits = (size.ilog2().saturating_sub(window.step_bits)).max(SPACING_BITS_MIN);
+        let least_same_block = if is_stored {
+            size
+        } else {
+            size.saturating_mul(SAME_BLOCK_FACTOR)
+        };
+        Self {
+            density: (!is_off).then_some(Density {
+                bits,
+                reach: size - (WINDOW - 1),
+            }),
+            least: size,
+            least_same_block,
+            least_periodic: least_same_block.max(block_len / PERIOD_BLOCK_SHARE),
+            lookback: u64::from(window.lookback_blocks),
+            granularity,
+            block_len,
+        }
+    }
+}
