@@ -51,6 +51,11 @@ pub(crate) struct LzmaOptions {
     match_finder: Option<&'static str>,
     nice: Option<u32>,
     depth: Option<u32>,
+    /// How many bits of the byte before, and of the position, choose the statistics of literals; of the position for
+    /// matches.
+    lc: Option<u32>,
+    lp: Option<u32>,
+    pb: Option<u32>,
 }
 
 impl LzmaOptions {
@@ -64,6 +69,9 @@ impl LzmaOptions {
             match_finder: options.choice("mf", &names(&MATCH_FINDERS))?,
             nice: options.u32("nice", 0..=273)?,
             depth: options.u32("depth", 0..=u32::MAX)?,
+            lc: options.u32("lc", 0..=4)?,
+            lp: options.u32("lp", 0..=4)?,
+            pb: options.u32("pb", 0..=4)?,
         })
     }
 
@@ -117,6 +125,15 @@ impl LzmaOptions {
         if let Some(depth) = self.depth {
             preset.depth(depth);
         }
+        if let Some(lc) = self.lc {
+            preset.literal_context_bits(lc);
+        }
+        if let Some(lp) = self.lp {
+            preset.literal_position_bits(lp);
+        }
+        if let Some(pb) = self.pb {
+            preset.position_bits(pb);
+        }
         Ok(preset)
     }
 }
@@ -134,7 +151,10 @@ impl fmt::Display for LzmaOptions {
         show(f, "mode", name(self.mode))?;
         show(f, "mf", name(self.match_finder))?;
         show(f, "nice", number(self.nice))?;
-        show(f, "depth", number(self.depth))
+        show(f, "depth", number(self.depth))?;
+        show(f, "lc", number(self.lc))?;
+        show(f, "lp", number(self.lp))?;
+        show(f, "pb", number(self.pb))
     }
 }
 
