@@ -7,6 +7,12 @@
 //!
 //! Times are processor seconds of the thread. Sizes repeat exactly.
 
+#![expect(
+    clippy::print_stdout,
+    clippy::cast_precision_loss,
+    reason = "a table for the terminal, of rounded figures"
+)]
+
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
@@ -136,9 +142,10 @@ fn pieces(dir: &Path, len: usize, count: usize) -> std::io::Result<Vec<Vec<u8>>>
         let Ok(data) = std::fs::read(path) else {
             continue;
         };
-        let hash = std::hash::BuildHasher::hash_one(&std::hash::BuildHasherDefault::<
-            std::hash::DefaultHasher,
-        >::default(), &data);
+        let hash = std::hash::BuildHasher::hash_one(
+            &std::hash::BuildHasherDefault::<std::hash::DefaultHasher>::default(),
+            &data,
+        );
         if !seen.insert((data.len(), hash)) {
             continue;
         }
@@ -176,9 +183,7 @@ fn measure(candidate: &Candidate, piece: &[u8], decodes: bool) -> Result<Cost, F
         encode_seconds: 0.0,
         decode_seconds: 0.0,
     };
-    let mut encoder = candidate
-        .spec
-        .encoder(block_len.min(piece.len()), None)?;
+    let mut encoder = candidate.spec.encoder(block_len.min(piece.len()), None)?;
     for block in piece.chunks(block_len) {
         let kind = candidate.spec.compression_type();
         let data = block.to_vec();
@@ -192,8 +197,11 @@ fn measure(candidate: &Candidate, piece: &[u8], decodes: bool) -> Result<Cost, F
             let start = thread_seconds();
             let mut out = Vec::new();
             let payload = &encoded.payload;
-            Decoder::new(encoded.compression, payload, block.len() as u64)?
-                .decode_to(payload, &mut out, block.len())?;
+            Decoder::new(encoded.compression, payload, block.len() as u64)?.decode_to(
+                payload,
+                &mut out,
+                block.len(),
+            )?;
             cost.decode_seconds += thread_seconds() - start;
             if out != block {
                 return Err(format!("{}: decodes to something else", candidate.text).into());
@@ -204,7 +212,10 @@ fn measure(candidate: &Candidate, piece: &[u8], decodes: bool) -> Result<Cost, F
 }
 
 fn main() -> Result<(), Failure> {
-    let arguments: Vec<String> = std::env::args().skip(1).filter(|a| a != "--bench").collect();
+    let arguments: Vec<String> = std::env::args()
+        .skip(1)
+        .filter(|a| a != "--bench")
+        .collect();
     if arguments.is_empty() || arguments.iter().any(|argument| argument == "--test") {
         // `cargo test --benches` comes here.
         println!("{HELP}");

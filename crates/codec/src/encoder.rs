@@ -12,6 +12,14 @@ pub trait Encoder: Send {
     /// # Errors
     /// `InvalidInput` when the data cannot be represented, `Limit` when they are too large or memory does not suffice.
     fn encode(&mut self, data: &[u8], out: &mut Vec<u8>) -> Result<()>;
+
+    /// Returns whether `data` may shrink by so much that compressing them is worth the time.
+    ///
+    /// Only encoders that have been told to choose (`tune`) ever say no.
+    fn is_worth_it(&mut self, data: &[u8]) -> bool {
+        let _ = data;
+        true
+    }
 }
 
 /// A payload and how it is compressed.
@@ -39,7 +47,7 @@ pub fn encode_section(
         compression: CompressionType::None,
         payload,
     };
-    if kind == CompressionType::None {
+    if kind == CompressionType::None || !encoder.is_worth_it(&data) {
         return Ok(stored(data));
     }
     let keeps_layout = matches!(kind, CompressionType::Flac | CompressionType::Ricepp);

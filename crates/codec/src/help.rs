@@ -52,6 +52,10 @@ const ALGORITHMS: &[AlgorithmHelp] = &[
             ("lmml", "4..4096: least match length of `long`"),
             ("lblog", "1..8: log2 of the bucket size of `long`"),
             ("lhrlog", "0..25: log2 of the hash rate of `long`"),
+            (
+                "tune",
+                "flag: store blocks that shrink by less than a 256th at a fast look",
+            ),
         ],
         note: "",
     },
@@ -75,9 +79,22 @@ const ALGORITHMS: &[AlgorithmHelp] = &[
                 "0..273: match length that ends a search, 0 = by level",
             ),
             ("depth", "0..4294967295: search depth, 0 = automatic"),
-            ("lc", "0..4: bits of the byte before a literal that choose its statistics, default 3; lc + lp is at most 4"),
-            ("lp", "0..4: bits of the position that choose the statistics of literals, default 0"),
-            ("pb", "0..4: bits of the position that choose the statistics of matches, default 2"),
+            (
+                "lc",
+                "0..4: bits of the byte before a literal that choose its statistics, default 3; lc + lp is at most 4",
+            ),
+            (
+                "lp",
+                "0..4: bits of the position that choose the statistics of literals, default 0",
+            ),
+            (
+                "pb",
+                "0..4: bits of the position that choose the statistics of matches, default 2",
+            ),
+            (
+                "tune",
+                "flag: choose for each block by trials on a sample, unless given: lc, lp, pb, and the filter for machine code; store it if it shrinks by less than a 256th",
+            ),
         ],
         note: "makes .xz streams",
     },

@@ -36,6 +36,7 @@ mod null;
 mod options;
 mod output;
 mod ricepp;
+mod sample;
 mod size_prefix;
 mod spec;
 mod versions;

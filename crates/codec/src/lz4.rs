@@ -9,7 +9,7 @@ use durin_format::{Error, Result};
 
 use crate::encoder::Encoder;
 use crate::options::Options;
-use crate::output::zeroed;
+use crate::output::{reserve_total, zeroed};
 
 /// What the library allocates for the slower of the two (`LZ4_STREAMHC_MINSIZE`), rounded up.
 pub(crate) const ENCODER_BYTES: u64 = 1 << 18;
@@ -32,7 +32,7 @@ impl Lz4hcOptions {
     }
 
     pub(crate) fn encoder(&self) -> Lz4Encoder {
-        Lz4Encoder(CompressionMode::HIGHCOMPRESSION(self.level.cast_signed()))
+        Lz4Encoder::new(CompressionMode::HIGHCOMPRESSION(self.level.cast_signed()))
     }
 }
 
@@ -42,11 +42,22 @@ impl fmt::Display for Lz4hcOptions {
     }
 }
 
-pub(crate) struct Lz4Encoder(CompressionMode);
+pub(crate) struct Lz4Encoder {
+    mode: CompressionMode,
+    /// Room for the worst case, kept, as clearing it again for each block would take a good part of the time.
+    room: Vec<u8>,
+}
 
 impl Lz4Encoder {
     pub(crate) fn fast() -> Self {
-        Self(CompressionMode::DEFAULT)
+        Self::new(CompressionMode::DEFAULT)
+    }
+
+    fn new(mode: CompressionMode) -> Self {
+        Self {
+            mode,
+            room: Vec::new(),
+        }
     }
 }
 
@@ -61,10 +72,14 @@ impl Encoder for Lz4Encoder {
         // The library counts in 31 bits; this checks it as well.
         let bound = compress_bound(data.len())
             .map_err(|error| Error::limit(format!("lz4: {} bytes: {error}", data.len())))?;
-        zeroed(out, PREFIX_LEN + bound)?;
-        let len = compress_to_buffer(data, Some(self.0), true, out)
+        if self.room.len() < PREFIX_LEN + bound {
+            zeroed(&mut self.room, PREFIX_LEN + bound)?;
+        }
+        let len = compress_to_buffer(data, Some(self.mode), true, &mut self.room)
             .map_err(|error| Error::limit("lz4").with_source(error))?;
-        out.truncate(len);
+        out.clear();
+        reserve_total(out, len)?;
+        out.extend_from_slice(self.room.get(..len).unwrap_or_default());
         Ok(())
     }
 }

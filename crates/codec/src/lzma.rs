@@ -11,8 +11,11 @@ use liblzma::stream::{
 use crate::encoder::Encoder;
 use crate::options::Options;
 use crate::output::{fill, reserve_total};
+use crate::sample::Probe;
+use tune::{Fixed, Model};
 
 mod index;
+mod tune;
 
 pub(crate) use index::uncompressed_len;
 
@@ -56,6 +59,8 @@ pub(crate) struct LzmaOptions {
     lc: Option<u32>,
     lp: Option<u32>,
     pb: Option<u32>,
+    /// Chooses for each block what is not given: `lc`, `lp`, `pb` and the filter.
+    tune: bool,
 }
 
 impl LzmaOptions {
@@ -72,16 +77,17 @@ impl LzmaOptions {
             lc: options.u32("lc", 0..=4)?,
             lp: options.u32("lp", 0..=4)?,
             pb: options.u32("pb", 0..=4)?,
+            tune: options.flag("tune")?,
         })
     }
 
     pub(crate) fn encoder(&self, block_len: usize) -> Result<LzmaEncoder> {
-        let encoder = LzmaEncoder {
-            options: self.clone(),
-        };
         // Find out now whether the options go together.
-        encoder.stream(block_len.min(1 << 12), None)?;
-        Ok(encoder)
+        self.stream(block_len.min(1 << 12), self.model(), None)?;
+        Ok(LzmaEncoder {
+            options: self.clone(),
+            probe: if self.tune { Probe::new() } else { None },
+        })
     }
 
     /// The dictionary for `len` bytes of data: never larger than they are, so that memory is as small as it can be.
@@ -108,7 +114,7 @@ impl LzmaOptions {
         dict_len * bytes_per_position + (8 << 20)
     }
 
-    fn preset(&self, len: usize) -> Result<Preset> {
+    fn preset(&self, len: usize, model: Model) -> Result<Preset> {
         let extreme = if self.extreme { PRESET_EXTREME } else { 0 };
         let mut preset = Preset::new_preset(self.level | extreme).map_err(encode_error)?;
         preset.dict_size(self.dict_len(len));
@@ -125,16 +131,32 @@ impl LzmaOptions {
         if let Some(depth) = self.depth {
             preset.depth(depth);
         }
-        if let Some(lc) = self.lc {
-            preset.literal_context_bits(lc);
-        }
-        if let Some(lp) = self.lp {
-            preset.literal_position_bits(lp);
-        }
-        if let Some(pb) = self.pb {
-            preset.position_bits(pb);
-        }
+        preset
+            .literal_context_bits(model.lc)
+            .literal_position_bits(model.lp)
+            .position_bits(model.pb);
         Ok(preset)
+    }
+
+    /// What is used unless a block has a better one.
+    fn model(&self) -> Model {
+        let default = Model::DEFAULT;
+        Model {
+            lc: self.lc.unwrap_or(default.lc),
+            lp: self.lp.unwrap_or(default.lp),
+            pb: self.pb.unwrap_or(default.pb),
+            binary: None,
+        }
+    }
+
+    fn stream(&self, len: usize, model: Model, binary: Option<Filter>) -> Result<Stream> {
+        let preset = self.preset(len, model)?;
+        let mut filters = Filters::new();
+        if let Some(binary) = binary {
+            binary(&mut filters);
+        }
+        filters.lzma2(&preset);
+        Stream::new_stream_encoder(&filters, Check::Crc64).map_err(encode_error)
     }
 }
 
@@ -154,7 +176,11 @@ impl fmt::Display for LzmaOptions {
         show(f, "depth", number(self.depth))?;
         show(f, "lc", number(self.lc))?;
         show(f, "lp", number(self.lp))?;
-        show(f, "pb", number(self.pb))
+        show(f, "pb", number(self.pb))?;
+        if self.tune {
+            f.write_str(":tune")?;
+        }
+        Ok(())
     }
 }
 
@@ -176,21 +202,20 @@ fn find<T: Copy>(table: &[(&str, T)], name: Option<&str>) -> Option<T> {
 
 pub(crate) struct LzmaEncoder {
     options: LzmaOptions,
+    probe: Option<Probe>,
 }
 
 impl LzmaEncoder {
-    fn stream(&self, len: usize, binary: Option<Filter>) -> Result<Stream> {
-        let preset = self.options.preset(len)?;
-        let mut filters = Filters::new();
-        if let Some(binary) = binary {
-            binary(&mut filters);
-        }
-        filters.lzma2(&preset);
-        Stream::new_stream_encoder(&filters, Check::Crc64).map_err(encode_error)
-    }
-
-    fn encode_with(&self, data: &[u8], out: &mut Vec<u8>, binary: Option<Filter>) -> Result<()> {
-        let mut stream = self.stream(data.len(), binary)?;
+    fn encode_with(
+        &self,
+        data: &[u8],
+        out: &mut Vec<u8>,
+        model: Model,
+        binary: Option<&str>,
+    ) -> Result<()> {
+        let mut stream = self
+            .options
+            .stream(data.len(), model, find(&BINARIES, binary))?;
         out.clear();
         // LZMA2 stores what does not shrink in chunks of 64 KiB with 3 bytes each.
         reserve_total(out, data.len() + data.len() / 4096 + 256)?;
@@ -207,19 +232,41 @@ impl LzmaEncoder {
             reserve_total(out, out.len() + data.len() / 16 + 4096)?;
         }
     }
+
+    /// What `data` are compressed with, whose filter is not the user's choice.
+    fn model(&self, data: &[u8]) -> Result<Model> {
+        let options = &self.options;
+        if !options.tune {
+            return Ok(options.model());
+        }
+        let fixed = Fixed {
+            lc: options.lc,
+            lp: options.lp,
+            pb: options.pb,
+            filters: options.binary.is_none(),
+        };
+        tune::choose(data, &fixed)
+    }
 }
 
 impl Encoder for LzmaEncoder {
     fn encode(&mut self, data: &[u8], out: &mut Vec<u8>) -> Result<()> {
-        self.encode_with(data, out, None)?;
-        if let Some(binary) = find(&BINARIES, self.options.binary) {
+        let model = self.model(data)?;
+        self.encode_with(data, out, model, model.binary)?;
+        if let Some(binary) = self.options.binary {
             let mut filtered = Vec::new();
-            self.encode_with(data, &mut filtered, Some(binary))?;
+            self.encode_with(data, &mut filtered, model, Some(binary))?;
             if filtered.len() < out.len() {
                 *out = filtered;
             }
         }
         Ok(())
+    }
+
+    fn is_worth_it(&mut self, data: &[u8]) -> bool {
+        self.probe
+            .as_mut()
+            .is_none_or(|probe| probe.is_worth_it(data))
     }
 }
 

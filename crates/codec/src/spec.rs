@@ -178,6 +178,11 @@ mod tests {
                 "lzma:binary=x86:extreme:level=6:depth=7:nice=32:mf=bt3:mode=fast:dict_size=20",
                 "lzma:level=6:dict_size=20:extreme:binary=x86:mode=fast:mf=bt3:nice=32:depth=7",
             ),
+            (
+                "lzma:tune:pb=0:lp=1:lc=2:level=3",
+                "lzma:level=3:lc=2:lp=1:pb=0:tune",
+            ),
+            ("zstd:tune:tlen=64", "zstd:level=22:tlen=64:tune"),
             ("brotli:lgwin=30", "brotli:quality=11:lgwin=30"),
             ("flac:exhaustive", "flac:level=5:exhaustive"),
             ("ricepp", "ricepp:block_size=128"),

@@ -10,6 +10,7 @@ use zstd_safe::{
 use crate::encoder::Encoder;
 use crate::options::Options;
 use crate::output::reserve_total;
+use crate::sample::Probe;
 
 const LEVEL_DEFAULT: i32 = 22;
 
@@ -40,6 +41,8 @@ const RAW_KEYS: [RawKey; 11] = [
 pub(crate) struct ZstdOptions {
     level: i32,
     long: bool,
+    /// Looks first whether a block is worth compressing.
+    tune: bool,
     /// Same places as [`RAW_KEYS`].
     raw: [Option<u32>; RAW_KEYS.len()],
 }
@@ -57,6 +60,7 @@ impl ZstdOptions {
                 .and_then(|level| i32::try_from(level).ok())
                 .unwrap_or(LEVEL_DEFAULT),
             long: options.flag("long")?,
+            tune: options.flag("tune")?,
             raw,
         })
     }
@@ -68,7 +72,10 @@ impl ZstdOptions {
                 .set_parameter(parameter)
                 .map_err(|code| failure(code, Error::invalid_input))?;
         }
-        Ok(ZstdEncoder(context))
+        Ok(ZstdEncoder {
+            context,
+            probe: if self.tune { Probe::new() } else { None },
+        })
     }
 
     fn parameters(&self, block_len: usize) -> Vec<CParameter> {
@@ -119,6 +126,9 @@ impl fmt::Display for ZstdOptions {
                 write!(f, ":{}={value}", key.name)?;
             }
         }
+        if self.tune {
+            f.write_str(":tune")?;
+        }
         Ok(())
     }
 }
@@ -159,17 +169,26 @@ fn long_window_log2(block_len: usize) -> u32 {
         .clamp(10, 30)
 }
 
-pub(crate) struct ZstdEncoder(CCtx<'static>);
+pub(crate) struct ZstdEncoder {
+    context: CCtx<'static>,
+    probe: Option<Probe>,
+}
 
 impl Encoder for ZstdEncoder {
     fn encode(&mut self, data: &[u8], out: &mut Vec<u8>) -> Result<()> {
         out.clear();
         reserve_total(out, zstd_safe::compress_bound(data.len()))?;
         // In one call, so that the frame tells its content size and the window is no larger than the data.
-        self.0
+        self.context
             .compress2(out, data)
             .map_err(|code| failure(code, Error::limit))?;
         Ok(())
+    }
+
+    fn is_worth_it(&mut self, data: &[u8]) -> bool {
+        self.probe
+            .as_mut()
+            .is_none_or(|probe| probe.is_worth_it(data))
     }
 }
 

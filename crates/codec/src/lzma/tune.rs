@@ -1,0 +1,261 @@
+//! Settings that suit one block: how literals and matches are modelled, and a filter for machine code.
+//!
+//! In: a block. Out: what compressed a sample of it best. The sample is compressed some times by the fastest encoder,
+//! which together costs about a 50th of compressing a block of 16 MiB at level 9. Which candidates are tried follows from
+//! counts: text gets no filter, and a filter is tried only where there are instructions that it changes.
+
+use durin_format::Result;
+use liblzma::stream::{Action, Filters, LzmaOptions as Preset, Status, Stream};
+
+use super::{BINARIES, encode_error, find};
+use crate::output::reserve_total;
+use crate::sample::sample;
+
+/// What a block is compressed with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Model {
+    pub(super) lc: u32,
+    pub(super) lp: u32,
+    pub(super) pb: u32,
+    pub(super) binary: Option<&'static str>,
+}
+
+impl Model {
+    /// The library's default.
+    pub(super) const DEFAULT: Self = Self::new(3, 0, 2);
+
+    const fn new(lc: u32, lp: u32, pb: u32) -> Self {
+        Self {
+            lc,
+            lp,
+            pb,
+            binary: None,
+        }
+    }
+}
+
+/// Text has no alignment, and its letters say much about the next one.
+const TEXT_MODELS: [Model; 2] = [Model::new(4, 0, 0), Model::new(3, 0, 0)];
+/// Without alignment; instructions and numbers of 4 bytes; of 2 bytes.
+const BINARY_MODELS: [Model; 3] = [
+    Model::new(4, 0, 0),
+    Model::new(2, 2, 2),
+    Model::new(3, 1, 1),
+];
+
+/// A filter changes all of a block and makes decoding slower: it has to save this share of the sample, 1/256.
+const FILTER_SHIFT: u32 = 8;
+/// A filter is tried if there are this many instructions for it among the bytes: one in 512.
+const CODE_SHIFT: u32 = 9;
+/// A block is text if at most one byte in 64 cannot be part of it.
+const TEXT_SHIFT: u32 = 6;
+
+/// Returns the best model for `data`; those parts of `fixed` that are given stay as they are.
+pub(super) fn choose(data: &[u8], fixed: &Fixed) -> Result<Model> {
+    let sample = sample(data);
+    let mut best = fixed.apply(Model::DEFAULT);
+    let mut best_len = trial(&sample, best)?;
+    let is_text = is_text(&sample);
+    let models = if is_text {
+        &TEXT_MODELS[..]
+    } else {
+        &BINARY_MODELS[..]
+    };
+    for model in models {
+        let model = fixed.apply(*model);
+        if model == best || model.lc + model.lp > 4 {
+            continue;
+        }
+        let len = trial(&sample, model)?;
+        if len < best_len {
+            (best, best_len) = (model, len);
+        }
+    }
+    if is_text || !fixed.filters {
+        return Ok(best);
+    }
+    let limit = best_len - (best_len >> FILTER_SHIFT);
+    let unfiltered = best;
+    for binary in machine_code(&sample) {
+        let model = Model {
+            binary: Some(binary),
+            ..unfiltered
+        };
+        let len = trial(&sample, model)?;
+        if len < limit.min(best_len) {
+            (best, best_len) = (model, len);
+        }
+    }
+    Ok(best)
+}
+
+/// What the user has decided.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Fixed {
+    pub(super) lc: Option<u32>,
+    pub(super) lp: Option<u32>,
+    pub(super) pb: Option<u32>,
+    /// Whether filters may be chosen.
+    pub(super) filters: bool,
+}
+
+impl Fixed {
+    fn apply(self, model: Model) -> Model {
+        Model {
+            lc: self.lc.unwrap_or(model.lc),
+            lp: self.lp.unwrap_or(model.lp),
+            pb: self.pb.unwrap_or(model.pb),
+            binary: model.binary,
+        }
+    }
+}
+
+/// Compresses as fast as possible and returns the size.
+fn trial(data: &[u8], model: Model) -> Result<usize> {
+    /// Hash chains of 4 bytes and a greedy parser, in a dictionary that fits caches.
+    const LEVEL: u32 = 1;
+    let mut preset = Preset::new_preset(LEVEL).map_err(encode_error)?;
+    preset
+        .literal_context_bits(model.lc)
+        .literal_position_bits(model.lp)
+        .position_bits(model.pb);
+    let mut filters = Filters::new();
+    if let Some(binary) = find(&BINARIES, model.binary) {
+        binary(&mut filters);
+    }
+    filters.lzma2(&preset);
+    let mut stream = Stream::new_raw_encoder(&filters).map_err(encode_error)?;
+    let mut out = Vec::new();
+    // Chunks that do not shrink are stored.
+    reserve_total(&mut out, data.len() + data.len() / 4096 + 256)?;
+    let status = stream
+        .process_vec(data, &mut out, Action::Finish)
+        .map_err(encode_error)?;
+    if status == Status::StreamEnd {
+        Ok(out.len())
+    } else {
+        Ok(usize::MAX)
+    }
+}
+
+fn is_text(data: &[u8]) -> bool {
+    let odd = |byte: &&u8| **byte < 0x20 && !matches!(**byte, b'\t' | b'\n' | b'\r' | 0x0C | 0x1B);
+    data.iter().filter(odd).count() <= data.len() >> TEXT_SHIFT
+}
+
+/// Returns the filters for whose calls and branches there is evidence.
+fn machine_code(data: &[u8]) -> impl Iterator<Item = &'static str> {
+    let enough = data.len() >> CODE_SHIFT;
+    let x86 = data
+        .windows(5)
+        .filter(|code| matches!(code, [0xE8 | 0xE9, .., 0 | 0xFF]))
+        .count();
+    let mut words = [0_usize; 3];
+    for code in data.chunks_exact(4) {
+        if let [a, b, _, d] = *code {
+            words[0] += usize::from(d == 0xEB);
+            words[1] += usize::from(a >> 2 == 0x12 && d & 3 == 1);
+            words[2] += usize::from(matches!((a, b), (0x40, 0..=0x3F) | (0x7F, 0xC0..)));
+        }
+    }
+    let thumb = data
+        .chunks_exact(2)
+        .zip(data.chunks_exact(2).skip(1))
+        .filter(|(first, second)| matches!((first, second), ([_, 0xF0..=0xF7], [_, 0xF8..=0xFF])))
+        .count();
+    let [arm, powerpc, sparc] = words;
+    [
+        ("x86", x86),
+        ("arm", arm),
+        ("armthumb", thumb),
+        ("powerpc", powerpc),
+        ("sparc", sparc),
+    ]
+    .into_iter()
+    .filter(move |(_, count)| *count > enough)
+    .map(|(name, _)| name)
+}
+
+#[cfg(test)]
+#[expect(
+    clippy::unwrap_used,
+    clippy::cast_possible_truncation,
+    reason = "tests"
+)]
+mod tests {
+    use super::*;
+
+    const FREE: Fixed = Fixed {
+        lc: None,
+        lp: None,
+        pb: None,
+        filters: true,
+    };
+
+    /// A call of one of a few functions after some other bytes.
+    fn calls(instruction: impl Fn(u32, u32) -> Vec<u8>) -> Vec<u8> {
+        let mut out = Vec::new();
+        let mut state = 5_u32;
+        while out.len() < 200_000 {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            let target = (state >> 28) * 0x1000;
+            let position = out.len() as u32;
+            out.extend(instruction(position, target));
+            out.extend([0x48, 0x89, (state >> 20) as u8 & 3, 0x10]);
+        }
+        out
+    }
+
+    #[test]
+    fn finds_the_machine() {
+        let x86 = calls(|position, target| {
+            let mut code = vec![0xE8];
+            code.extend(target.wrapping_sub(position + 5).to_le_bytes());
+            code
+        });
+        assert_eq!(choose(&x86, &FREE).unwrap().binary, Some("x86"));
+        let arm = calls(|position, target| {
+            let [a, b, c, _] = (target.wrapping_sub(position + 8) >> 2).to_le_bytes();
+            vec![a, b, c, 0xEB]
+        });
+        assert_eq!(choose(&arm, &FREE).unwrap().binary, Some("arm"));
+        let powerpc = calls(|position, target| {
+            let distance = target.wrapping_sub(position) & 0x03FF_FFFC;
+            (0x4800_0001 | distance)
+                .to_le_bytes()
+                .into_iter()
+                .rev()
+                .collect()
+        });
+        assert_eq!(choose(&powerpc, &FREE).unwrap().binary, Some("powerpc"));
+    }
+
+    #[test]
+    fn what_is_given_stays() {
+        let mut state = 7_u64;
+        let mut word = |_| {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
+            ["see ", "the ", "manual ", "of ", "everything; ", "and "][(state >> 40) as usize % 6]
+        };
+        let text: String = (0..30_000).map(&mut word).collect();
+        let model = choose(text.as_bytes(), &FREE).unwrap();
+        assert_eq!((model.pb, model.binary), (0, None));
+        let fixed = Fixed {
+            lp: Some(1),
+            pb: Some(3),
+            ..FREE
+        };
+        let model = choose(text.as_bytes(), &fixed).unwrap();
+        assert_eq!((model.lp, model.pb), (1, 3));
+        assert!(model.lc <= 3);
+    }
+
+    #[test]
+    fn any_data_have_a_model() {
+        for data in [&b""[..], b"a", &[0; 100_000], &[0xE8; 70_000]] {
+            choose(data, &FREE).unwrap();
+        }
+    }
+}
