@@ -18,9 +18,9 @@ const SAMPLE_LEN_MAX: usize = 512 << 10;
 /// What is stored costs no time, neither here nor when it is read, and needs no place in a cache of blocks.
 const WORTH_SHIFT: u32 = 8;
 
-/// Returns parts of `data`, spread evenly: an eighth of it, within bounds.
+/// Returns parts of `data`, spread evenly: a 32nd of it, within bounds.
 pub(crate) fn sample(data: &[u8]) -> Cow<'_, [u8]> {
-    let len = (data.len() / 8).clamp(SAMPLE_LEN_MIN, SAMPLE_LEN_MAX);
+    let len = (data.len() / 32).clamp(SAMPLE_LEN_MIN, SAMPLE_LEN_MAX);
     if data.len() <= len {
         return Cow::Borrowed(data);
     }
