@@ -11,8 +11,9 @@ use durin_codec::{Encoder, Spec, encode_section};
 use durin_format::section::{CompressionType, SectionType, V2_HEADER_LEN, encode_header};
 use durin_format::{Error, Result};
 
+use crate::estimate::{Real, Sample, Sampler};
 use crate::segment::Block;
-use crate::stats::{Stage, StageThread, Stats};
+use crate::stats::{Stage, StageThread, Stats, thread_cpu};
 use crate::sync::spawn_detached;
 
 /// A section, complete but for its place in the file.
@@ -79,6 +80,8 @@ pub(crate) struct Pool<'a> {
     /// By stream.
     pub(crate) codings: Arc<[Coding]>,
     pub(crate) stats: &'a Stats,
+    /// If there is one, most blocks are only looked at.
+    pub(crate) sampler: Option<&'a Arc<Sampler>>,
 }
 
 impl Pool<'_> {
@@ -97,6 +100,8 @@ impl Pool<'_> {
             let mut worker = Worker {
                 codings: Arc::clone(&self.codings),
                 encoder: None,
+                sampler: self.sampler.map(Arc::clone),
+                cheap: None,
                 blocks: blocks.clone(),
                 sections: sections.clone(),
             };
@@ -118,6 +123,9 @@ struct Worker {
     codings: Arc<[Coding]>,
     /// The one used last, and the stream it was made for.
     encoder: Option<(usize, Box<dyn Encoder>)>,
+    sampler: Option<Arc<Sampler>>,
+    /// For blocks that are only looked at, and the length of block it was made for.
+    cheap: Option<(usize, Box<dyn Encoder>)>,
     blocks: Receiver<Block>,
     sections: Sender<Compressed>,
 }
@@ -129,7 +137,10 @@ impl Worker {
             let len = block.data.len() as u64;
             let spec = &self.codings[block.stream].spec;
             thread.job(len, || format!("block {number} ({spec})"));
-            let section = self.encode(block);
+            let section = match self.sampler.clone() {
+                None => self.encode(block),
+                Some(sampler) => self.sample(&sampler, block),
+            };
             thread.did(1, len);
             thread.job_end();
             if thread
@@ -139,6 +150,47 @@ impl Worker {
                 return;
             }
         }
+    }
+
+    /// Compresses a block if it is in the sample; the section of any other has no payload.
+    fn sample(&mut self, sampler: &Sampler, block: Block) -> Result<Section> {
+        let (number, stream, len) = (block.number, block.stream, block.data.len());
+        let is_stored = self.codings[stream].spec == Spec::NULL;
+        let cheap_len = if is_stored {
+            len as u64
+        } else {
+            let kept = self.cheap.take().filter(|(len_max, _)| *len_max >= len);
+            let (_, cheap) = match kept {
+                Some(kept) => self.cheap.insert(kept),
+                None => self.cheap.insert((len, Sampler::cheap_encoder(len)?)),
+            };
+            Sampler::cheap_len(&mut **cheap, block.data.clone())?
+        };
+        let mut sample = Sample {
+            number,
+            stream,
+            data_len: len as u64,
+            cheap_len,
+            real: None,
+        };
+        let section = if is_stored || sampler.takes(stream, number) {
+            let begun = thread_cpu();
+            let section = self.encode(block)?;
+            sample.real = Some(Real {
+                len: section.payload.len() as u64,
+                cpu: thread_cpu().saturating_sub(begun),
+            });
+            section
+        } else {
+            Section {
+                section_type: SectionType::Block,
+                header: encode_header(number, SectionType::Block, CompressionType::None, &[]),
+                payload: Vec::new(),
+                data_len: len as u64,
+            }
+        };
+        sampler.record(sample);
+        Ok(section)
     }
 
     fn encode(&mut self, block: Block) -> Result<Section> {

@@ -1,9 +1,11 @@
 //! What every stage of a build is given.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use durin_format::{Error, Result};
 
+use crate::estimate::Sampler;
 use crate::options::BuildOptions;
 use crate::stats::Stats;
 use durin_format::events::Events;
@@ -16,6 +18,8 @@ pub(crate) struct Context<'a> {
     pub(crate) events: &'a dyn Events,
     /// Set by the user, or by a stage that has failed.
     cancel: &'a AtomicBool,
+    /// Has blocks sampled instead of compressed, where only an estimate is wanted.
+    pub(crate) sampler: Option<&'a Arc<Sampler>>,
 }
 
 impl<'a> Context<'a> {
@@ -30,6 +34,7 @@ impl<'a> Context<'a> {
             stats,
             events,
             cancel,
+            sampler: None,
         }
     }
 

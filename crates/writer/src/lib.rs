@@ -33,6 +33,7 @@ mod compress;
 mod context;
 mod dedupe;
 mod emit;
+mod estimate;
 mod files;
 pub mod filter;
 pub mod level;
@@ -60,8 +61,9 @@ mod transform;
 mod tree;
 
 pub use category::CATEGORY_NAMES;
+pub use estimate::Estimate;
 pub use options::{BuildOptions, Input, Order, PackOptions, TimeResolution};
 pub use per_category::PerCategory;
-pub use pipeline::{build, decide};
+pub use pipeline::{build, decide, estimate};
 pub use report::{Critical, Report};
 pub use stats::Stats;

@@ -1,7 +1,8 @@
 //! Joins the stages and starts their threads.
 
-use std::io::Write;
+use std::io::{self, Write};
 use std::os::fd::AsFd;
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::thread;
 
@@ -17,6 +18,7 @@ use crate::compress::{self, Coding, Section};
 use crate::context::Context;
 use crate::dedupe::{Contents, dedupe};
 use crate::emit::Emitter;
+use crate::estimate::Estimate;
 use crate::files::Files;
 use crate::filter::Decision;
 use crate::memory::{Budget, Facts, peak_bytes};
@@ -54,8 +56,37 @@ pub fn build(
     cancel: &AtomicBool,
 ) -> Result<Report> {
     options.validate()?;
-    let context = Context::new(options, stats, events, cancel);
+    run(Context::new(options, stats, events, cancel), output)
+}
 
+/// Does what [`build`] does, but compresses only some of the blocks and writes nothing: see the module `estimate`.
+///
+/// # Errors
+/// As [`build`].
+pub fn estimate(
+    options: &BuildOptions,
+    stats: &Stats,
+    events: &dyn Events,
+    cancel: &AtomicBool,
+) -> Result<Estimate> {
+    options.validate()?;
+    let sampler = Arc::default();
+    let mut context = Context::new(options, stats, events, cancel);
+    context.sampler = Some(&sampler);
+    let report = run(context, &mut io::sink())?;
+    let stages = report.stages.iter();
+    let besides = stages.filter(|times| times.stage != Stage::Compress);
+    let cpu_besides = besides.map(|times| times.busy).sum();
+    Ok(sampler.estimate(report, cpu_besides))
+}
+
+fn run(context: Context<'_>, output: &mut dyn Write) -> Result<Report> {
+    let Context {
+        options,
+        stats,
+        events,
+        ..
+    } = context;
     let begin = |phase, message: &str| {
         stats.set_phase(phase);
         events.info(message);
@@ -77,7 +108,10 @@ pub fn build(
     let contents = dedupe(context, tree, &files, &sparse, root)?;
     let thread = stats.enter(Stage::Order);
     let categories = Categories::new();
-    let streams = streams(context, tree, &files, &contents, &categories)?;
+    let mut streams = streams(context, tree, &files, &contents, &categories)?;
+    if let Some(sampler) = context.sampler {
+        sampler.thin(&mut streams);
+    }
     drop(thread);
     context.check_cancelled()?;
 
@@ -184,6 +218,10 @@ impl Source<'_> {
     }
 }
 
+fn stream_block_len(context: Context<'_>, stream: &Stream) -> u64 {
+    u64::from(stream.settings.block_len(context.options.block_size()))
+}
+
 /// Returns what is stored, stream by stream.
 fn streams(
     context: Context<'_>,
@@ -234,7 +272,15 @@ fn write_blocks(source: &Source<'_>, budget: &Budget, emitter: &mut Emitter<'_>)
             niceness: options.compress_niceness,
             codings: codings.collect(),
             stats: context.stats,
+            sampler: context.sampler,
         };
+        if let Some(sampler) = context.sampler {
+            let block_count = |stream| {
+                let block_len = stream_block_len(context, stream);
+                source.stream_data_len(stream).div_ceil(block_len)
+            };
+            sampler.plan(source.streams.iter().map(block_count));
+        }
         pool.start(&block_receiver, &section_sender)?;
     }
     drop((block_receiver, section_sender));

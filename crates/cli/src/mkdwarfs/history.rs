@@ -12,9 +12,10 @@ use crate::common::program::{self, Program};
 
 /// Options that cannot change a byte of the image. They are not recorded, so that the same tree and the same options
 /// give the same image whatever it is called and however many processors built it.
-const WITHOUT_EFFECT_ON_THE_IMAGE: [&str; 13] = [
+const WITHOUT_EFFECT_ON_THE_IMAGE: [&str; 14] = [
     "output",
     "force",
+    "dry_run",
     "num_workers",
     "num_scanner_workers",
     "num_segmenter_workers",

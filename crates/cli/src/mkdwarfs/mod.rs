@@ -1,6 +1,7 @@
 //! mkdwarfs: a directory tree becomes an image.
 
 mod debug_filter;
+mod dry_run;
 mod history;
 mod input_list;
 mod later;
@@ -16,6 +17,7 @@ use std::ffi::OsString;
 use std::io::{self, Write};
 use std::path::Path;
 use std::process::ExitCode;
+use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 use clap::ArgMatches;
@@ -72,12 +74,15 @@ impl Program for Mkdwarfs {
             debug_filter::print(&build, mode, logger)?;
             return Ok(exit::SUCCESS);
         }
+        if options.basic.dry_run {
+            return estimate(options, &build, logger);
+        }
         let target = options.basic.output.as_deref().unwrap_or(Path::new("-"));
         if output::is_stdout(target) {
             output::refuse_terminal("an image")?;
         }
         let started = Instant::now();
-        logger.event("start", start_fields(&build, target));
+        logger.event("start", start_fields(&build, Some(target)));
         let report = run_build(options, build, target, logger)?;
         let finished = Finished {
             report: &report,
@@ -88,23 +93,45 @@ impl Program for Mkdwarfs {
         if let Some(file) = &options.output.json {
             finished.write_json(file, output::is_stdout(target), logger)?;
         }
-        Ok(if report.errors > 0 {
-            exit::WITH_ERRORS
-        } else {
-            exit::SUCCESS
-        })
+        Ok(exit_code(&report))
     }
 }
 
+fn exit_code(report: &Report) -> u8 {
+    if report.errors > 0 {
+        exit::WITH_ERRORS
+    } else {
+        exit::SUCCESS
+    }
+}
+
+/// `--dry-run`.
+fn estimate(options: &Options, build: &BuildOptions, logger: &Logger) -> Result<u8, Failure> {
+    let started = Instant::now();
+    logger.event("start", start_fields(build, None));
+    let estimate = with_progress(options, logger, |figures, cancel| {
+        durin_writer::estimate(build, figures, logger, cancel)
+    })?;
+    let elapsed = started.elapsed();
+    let json = dry_run::to_json(&estimate, elapsed);
+    match &options.output.json {
+        Some(file) => output::write_text(file, &format!("{json:#}\n"))?,
+        None if logger.sends_events() => {}
+        None => output::print(&dry_run::text(&estimate, elapsed))?,
+    }
+    logger.event("report", json);
+    Ok(exit_code(&estimate.report))
+}
+
 /// What the first event tells.
-fn start_fields(build: &BuildOptions, target: &Path) -> serde_json::Value {
+fn start_fields(build: &BuildOptions, target: Option<&Path>) -> serde_json::Value {
     serde_json::json!({
         "schema": EVENT_SCHEMA,
         "program": Mkdwarfs::NAME,
         "version": env!("CARGO_PKG_VERSION"),
         "process": std::process::id(),
         "input": build.input.to_string(),
-        "output": escape::path(target),
+        "output": target.map(escape::path),
         "workers": build.workers,
         "scanner_workers": build.scanner_workers,
     })
@@ -138,6 +165,17 @@ fn build_with_progress(
     target: &mut dyn Write,
     logger: &Logger,
 ) -> Result<Report, Failure> {
+    with_progress(options, logger, |figures, cancel| {
+        durin_writer::build(build, target, figures, logger, cancel)
+    })
+}
+
+/// Does `work` while showing its figures, until it ends or a signal asks to stop.
+fn with_progress<T>(
+    options: &Options,
+    logger: &Logger,
+    work: impl FnOnce(&Stats, &AtomicBool) -> Result<T, Error>,
+) -> Result<T, Failure> {
     let cancel =
         signals::cancel_flag().map_err(|error| Error::io("cannot watch for signals", error))?;
     let mode = match options.output.progress {
@@ -149,7 +187,7 @@ fn build_with_progress(
     if options.output.progress_workers {
         figures.show_jobs();
     }
-    let work = || durin_writer::build(build, target, &figures, logger, &cancel);
+    let work = || work(&figures, &cancel);
     let result = progress::during(logger, mode, || stats::snapshot(&figures), work);
     result.map_err(|error| match error.io_source() {
         // Not the quiet end that a reader of a listing gets: an image was wanted, and there is none.

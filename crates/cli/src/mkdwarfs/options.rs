@@ -67,9 +67,16 @@ pub(crate) struct Basic {
         short,
         long,
         value_name = "FILE",
-        required_unless_present = "debug_filter"
+        required_unless_present_any = ["debug_filter", "dry_run"]
     )]
     pub(crate) output: Option<PathBuf>,
+
+    /// Estimate the size of the image, the CPU time and the memory, and write nothing
+    ///
+    /// Scans, deduplicates, orders and segments as a build does, but compresses only a sample of the blocks.
+    /// --json says more.
+    #[arg(long, conflicts_with = "debug_filter")]
+    pub(crate) dry_run: bool,
 
     /// Replace an existing image
     #[arg(short, long)]

@@ -12,8 +12,8 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 pub use categories::{CategoryReport, CategoryStats};
-pub(crate) use stage::StageThread;
 pub use stage::{Stage, StageTimes};
+pub(crate) use stage::{StageThread, thread_cpu};
 pub use workers::Job;
 
 /// What a build is busy with.

@@ -385,6 +385,10 @@ fn ns(duration: Duration) -> u64 {
 }
 
 /// Processor time of this thread.
+pub(crate) fn thread_cpu() -> Duration {
+    Duration::from_nanos(thread_cpu_ns())
+}
+
 fn thread_cpu_ns() -> u64 {
     timespec_ns(clock_gettime(ClockId::ThreadCPUTime))
 }
