@@ -94,7 +94,9 @@ pub(crate) fn dedupe(
         root,
     };
     let not_empty = (0..count_of(files.list.len())).filter(|index| files.file(*index).size > 0);
-    let groups = match context.options.file_hash {
+    // All holes are equal, and nothing is saved by telling so: a hole takes one chunk.
+    let file_hash = context.options.file_hash;
+    let groups = match file_hash.filter(|_| !context.options.hollow) {
         None => not_empty.map(|file| vec![file]).collect(),
         Some(digest) => search.equal_files(not_empty.collect(), digest)?,
     };

@@ -57,6 +57,7 @@ mod sparse;
 pub mod stats;
 mod status;
 mod sync;
+mod times;
 mod transform;
 mod tree;
 

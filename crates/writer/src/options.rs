@@ -22,7 +22,7 @@ pub(crate) const BLOCK_SIZE_BITS_MIN: u32 = 10;
 /// The largest block that can be asked for, as a power of two.
 pub(crate) const BLOCK_SIZE_BITS_MAX: u32 = 30;
 
-const SECOND_NS: u64 = 1_000_000_000;
+pub(crate) const SECOND_NS: u64 = 1_000_000_000;
 
 /// Everything that decides how an image is built, and all that decides its bytes.
 #[derive(Clone, Debug)]
@@ -65,6 +65,8 @@ pub struct BuildOptions {
     pub with_specials: bool,
     /// Whether holes are stored as such; otherwise as zeros.
     pub sparse_files: bool,
+    /// Whether every file becomes one hole of its size; then no file is opened. Needs `sparse_files`.
+    pub hollow: bool,
     /// The owner of every entry instead of its own.
     pub set_owner: Option<u32>,
     /// The group of every entry instead of its own.
@@ -335,6 +337,7 @@ impl BuildOptions {
             with_devices: false,
             with_specials: false,
             sparse_files: true,
+            hollow: false,
             set_owner: None,
             set_group: None,
             set_time: None,
@@ -358,6 +361,11 @@ impl BuildOptions {
 
     /// Checks what single fields cannot say of themselves.
     pub(crate) fn validate(&self) -> Result<()> {
+        if self.hollow && !self.sparse_files {
+            return Err(Error::invalid_input(
+                "a hollow image consists of holes, which were ruled out",
+            ));
+        }
         if !(BLOCK_SIZE_BITS_MIN..=BLOCK_SIZE_BITS_MAX).contains(&self.block_size_bits) {
             return Err(Error::invalid_input(format!(
                 "block size 2^{}: it must lie between 2^{BLOCK_SIZE_BITS_MIN} and 2^{BLOCK_SIZE_BITS_MAX}",

@@ -32,6 +32,7 @@ use crate::segment::{Bounds, ChunkKind, Chunks, IndexLimits, Permit, Queues, Seg
 use crate::sparse;
 use crate::stats::{Phase, Stage, Stats};
 use crate::sync::{no_thread, run_detached};
+use crate::times::warn_if_coarse;
 use crate::transform::transform;
 use crate::tree::{Tree, bytes_of, usize_of};
 use durin_format::events::Events;
@@ -96,6 +97,7 @@ fn run(context: Context<'_>, output: &mut dyn Write) -> Result<Report> {
     let files = Files::of(&scanned.tree, context);
     transform(context, &mut scanned.tree, &files)?;
     let tree = &scanned.tree;
+    warn_if_coarse(context, tree);
 
     begin(Phase::Hashing, "finding equal files");
     let root = scanned.root.as_fd();

@@ -36,6 +36,13 @@ pub(crate) fn find(
     if !context.options.sparse_files {
         return SparseFiles::new();
     }
+    if context.options.hollow {
+        let all = 0..count_of(files.list.len());
+        return all
+            .filter(|index| files.file(*index).size > 0)
+            .map(|index| (index, Box::default()))
+            .collect();
+    }
     let candidates: Vec<FileIndex> = (0..count_of(files.list.len()))
         .filter(|index| files.file(*index).maybe_sparse)
         .collect();

@@ -12,6 +12,7 @@ pub(crate) mod logger;
 pub(crate) mod man;
 pub(crate) mod mode;
 pub(crate) mod output;
+pub(crate) mod owner;
 pub(crate) mod program;
 pub(crate) mod progress;
 pub(crate) mod ratio;

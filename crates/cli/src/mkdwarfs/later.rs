@@ -27,8 +27,6 @@ pub(crate) struct Later {
     remove_header: bool,
     #[arg(long, hide = true)]
     no_check: bool,
-    #[arg(long, hide = true)]
-    hollow: bool,
 }
 
 impl Later {
@@ -45,7 +43,6 @@ impl Later {
             ("--change-block-size", self.change_block_size),
             ("--remove-header", self.remove_header),
             ("--no-check", self.no_check),
-            ("--hollow", self.hollow),
         ];
         if let Some((name, _)) = refused.into_iter().find(|(_, given)| *given) {
             return Err(not_supported(name));

@@ -70,6 +70,11 @@ impl Program for Mkdwarfs {
     fn run(options: &Options, matches: &ArgMatches, logger: &Logger) -> Result<u8, Failure> {
         options.later.check(logger)?;
         let build = plan::build_options(options, history::arguments(matches), logger)?;
+        if build.hollow {
+            logger.warn(
+                "a hollow image has no contents: its files have their sizes, and read as zeros",
+            );
+        }
         if let Some(mode) = options.filter.debug_filter {
             debug_filter::print(&build, mode, logger)?;
             return Ok(exit::SUCCESS);

@@ -7,6 +7,7 @@ use durin_codec::Spec;
 
 use crate::common::arguments::{HelpArguments, LogArguments, byte_size, worker_count};
 use crate::common::duration;
+use crate::common::owner;
 use crate::common::progress;
 use crate::common::timepoint;
 
@@ -233,6 +234,12 @@ pub(crate) struct Content {
     #[arg(long, hide_short_help = true)]
     pub(crate) no_sparse_files: bool,
 
+    /// Store no contents: every file becomes a hole of its size
+    ///
+    /// Nothing is read but directories. For trying out metadata, and for telling a tree's structure without its data.
+    #[arg(long, conflicts_with = "no_sparse_files", hide_short_help = true)]
+    pub(crate) hollow: bool,
+
     /// Put the bytes of FILE before the image
     #[arg(long, value_name = "FILE")]
     pub(crate) header: Option<PathBuf>,
@@ -257,12 +264,12 @@ pub(crate) struct Content {
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Metadata")]
 pub(crate) struct Metadata {
-    /// Owner of everything, a number
-    #[arg(long, value_name = "UID")]
+    /// Owner of everything, a name or a number
+    #[arg(long, value_name = "USER", value_parser = owner::user)]
     pub(crate) set_owner: Option<u32>,
 
-    /// Group of everything, a number
-    #[arg(long, value_name = "GID")]
+    /// Group of everything, a name or a number
+    #[arg(long, value_name = "GROUP", value_parser = owner::group)]
     pub(crate) set_group: Option<u32>,
 
     /// Time of everything: 'now', seconds since 1970, or 'YYYY-MM-DD hh:mm:ss' in UTC

@@ -67,6 +67,7 @@ pub(super) fn build_options(
         with_devices: content.with_devices,
         with_specials: content.with_specials,
         sparse_files: !content.no_sparse_files,
+        hollow: content.hollow,
         set_owner: metadata.set_owner,
         set_group: metadata.set_group,
         set_time: metadata.set_time,

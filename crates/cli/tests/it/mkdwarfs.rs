@@ -287,7 +287,6 @@ fn what_is_not_there_yet_says_so() {
         &["--recompress=metadata"],
         &["--rebuild-metadata"],
         &["--change-block-size"],
-        &["--hollow"],
         &["--order=similarity"],
         &["--order=nilsimsa:max-children=1k"],
     ] {
