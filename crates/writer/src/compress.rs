@@ -164,7 +164,7 @@ impl Worker {
                 Some(kept) => self.cheap.insert(kept),
                 None => self.cheap.insert((len, Sampler::cheap_encoder(len)?)),
             };
-            Sampler::cheap_len(&mut **cheap, block.data.clone())?
+            Sampler::cheap_len(&mut **cheap, block.data.to_vec())?
         };
         let mut sample = Sample {
             number,

@@ -54,8 +54,18 @@ pub(super) fn build_options(
         )?,
         history_compression: preset(&compression.history_compression, level.history_compression)?,
         order: orders(&options.advanced.order, level.order())?,
-        window_size: numbers("--window-size", &segmenter.window_size, level.window_size, 24)?,
-        window_step: numbers("--window-step", &segmenter.window_step, level.window_step, 8)?,
+        window_size: numbers(
+            "--window-size",
+            &segmenter.window_size,
+            level.window_size,
+            24,
+        )?,
+        window_step: numbers(
+            "--window-step",
+            &segmenter.window_step,
+            level.window_step,
+            8,
+        )?,
         max_lookback_blocks: numbers(
             "--max-lookback-blocks",
             &segmenter.max_lookback_blocks,
