@@ -69,7 +69,7 @@ impl Tool {
     pub(crate) fn ours(level: u8) -> Self {
         let build = format!(
             "\"$PROGRAMS/mkdwarfs\" -i \"$SOURCE\" -o \"$OUTPUT\" -l {level} -N \"$THREADS\" \
-             --with-devices --with-specials --progress=none --log-level=warn --json \"$OUTPUT.json\""
+             --with-devices --with-specials --progress=none --log-level=warn --json=\"$OUTPUT.json\""
         );
         Self {
             name: format!("durin-l{level}"),
