@@ -235,7 +235,7 @@ fn sparse(top: &Path, len: u64) -> io::Result<Made> {
 fn near(top: &Path, len: u64) -> io::Result<Made> {
     const CHANGES: u64 = 24;
     // Neither a whole number of blocks nor a fraction of one.
-    let master_len = len / 61 | 1;
+    let master_len = (len / 61) | 1;
     let mut random = Random::new(3);
     let master = random.bytes(to_usize(master_len));
     let mut file = BufWriter::new(File::create(top.join("near"))?);
