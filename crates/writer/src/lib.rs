@@ -63,6 +63,7 @@ mod tree;
 
 pub use category::CATEGORY_NAMES;
 pub use estimate::Estimate;
+pub use memory::automatic_memory_limit;
 pub use options::{BuildOptions, Input, Order, PackOptions, TimeResolution};
 pub use per_category::PerCategory;
 pub use pipeline::{build, decide, estimate};

@@ -13,10 +13,12 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("writer", &["format", "codec", "kernels", "glob"]),
     ("extract", &["format", "reader", "glob"]),
     ("fuse", &["format", "reader"]),
+    ("script", &["format", "writer"]),
     (
         "cli",
         &[
             "format", "codec", "glob", "source", "kernels", "reader", "writer", "extract", "fuse",
+            "script",
         ],
     ),
     ("testkit", &[]),

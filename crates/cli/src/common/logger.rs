@@ -5,7 +5,7 @@
 
 use std::io::Write as _;
 use std::panic::Location;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use clap::ValueEnum;
@@ -92,7 +92,7 @@ pub(crate) struct Logger {
     with_colour: bool,
     form: Form,
     started: Instant,
-    screen: Mutex<Screen>,
+    screen: Arc<Mutex<Screen>>,
 }
 
 /// In which form messages are written.
@@ -120,7 +120,7 @@ impl Logger {
             with_colour: terminal::stderr_has_colours(),
             form: Form::Lines,
             started: Instant::now(),
-            screen: Mutex::default(),
+            screen: Arc::default(),
         }
     }
 
@@ -168,7 +168,15 @@ impl Logger {
             with_colour,
             form,
             started,
-            screen: Mutex::default(),
+            screen: Arc::default(),
+        }
+    }
+
+    /// A logger for the same screen, so that its messages keep clear of the progress, too.
+    pub(crate) fn sharing_screen(&self) -> Self {
+        Self {
+            screen: Arc::clone(&self.screen),
+            ..self.duplicate()
         }
     }
 

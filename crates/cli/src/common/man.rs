@@ -9,7 +9,7 @@ use clap::Command;
 use durin_format::Error;
 
 use super::exit::Failure;
-use super::{output, terminal};
+use super::{man_text, output, terminal};
 
 /// The pager used when `PAGER` is not set.
 const PAGER_DEFAULT: &str = "less -R";
@@ -32,7 +32,11 @@ pub(crate) fn page(command: &Command) -> Result<String, Failure> {
     Ok(String::from_utf8_lossy(&roff).into_owned())
 }
 
-/// Writes the page of each of `commands` to `NAME.1` in the directory `dir`, which is created if needed.
+/// The text about scripts, which is a document of its own, too.
+const SCRIPTING: &str = include_str!("../../../../docs/scripting.md");
+
+/// Writes the page of each of `commands` to `NAME.1` in the directory `dir`, which is created if needed, and that about
+/// scripts beside them.
 pub(crate) fn write_pages(dir: &Path, commands: &[Command]) -> Result<(), Failure> {
     let failed = |source| {
         Error::io(
@@ -51,6 +55,13 @@ pub(crate) fn write_pages(dir: &Path, commands: &[Command]) -> Result<(), Failur
         )
         .map_err(failed)?;
     }
+    let scripting = man_text::page(
+        "mkdwarfs-script",
+        7,
+        "scripts that decide what mkdwarfs packs",
+        SCRIPTING,
+    );
+    fs::write(dir.join("mkdwarfs-script.7"), scripting).map_err(failed)?;
     Ok(())
 }
 

@@ -10,6 +10,7 @@ pub(crate) mod exit;
 pub(crate) mod image;
 pub(crate) mod logger;
 pub(crate) mod man;
+pub(crate) mod man_text;
 pub(crate) mod mode;
 pub(crate) mod output;
 pub(crate) mod owner;

@@ -1,24 +1,24 @@
 //! `--debug-filter`: what the filter rules include and exclude, without building anything.
 
-use durin_format::Error;
+use std::sync::atomic::AtomicBool;
+
 use durin_writer::filter::{Decision, Verdict};
 use durin_writer::{BuildOptions, Stats};
 
 use super::options::DebugFilter;
+use crate::common::escape;
 use crate::common::exit::Failure;
 use crate::common::logger::Logger;
 use crate::common::output::{self, write_failed};
-use crate::common::{escape, signals};
 
 /// Prints the paths that `mode` asks for.
 pub(super) fn print(
     build: &BuildOptions,
     mode: DebugFilter,
     logger: &Logger,
+    cancel: &AtomicBool,
 ) -> Result<(), Failure> {
-    let cancel =
-        signals::cancel_flag().map_err(|error| Error::io("cannot watch for signals", error))?;
-    let decisions = durin_writer::decide(build, &Stats::default(), logger, &cancel)?;
+    let decisions = durin_writer::decide(build, &Stats::default(), logger, cancel)?;
     output::to_stdout(|out| {
         for line in decisions.iter().filter_map(|decision| line(decision, mode)) {
             writeln!(out, "{line}").map_err(write_failed)?;

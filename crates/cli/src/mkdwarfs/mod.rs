@@ -9,6 +9,7 @@ mod long_help;
 mod options;
 mod order;
 mod plan;
+mod script;
 mod stages;
 mod stats;
 mod summary;
@@ -17,6 +18,7 @@ use std::ffi::OsString;
 use std::io::{self, Write};
 use std::path::Path;
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
@@ -69,18 +71,27 @@ impl Program for Mkdwarfs {
 
     fn run(options: &Options, matches: &ArgMatches, logger: &Logger) -> Result<u8, Failure> {
         options.later.check(logger)?;
-        let build = plan::build_options(options, history::arguments(matches), logger)?;
+        let cancel =
+            signals::cancel_flag().map_err(|error| Error::io("cannot watch for signals", error))?;
+        let scripted = script::load(options, matches, logger, &cancel)?;
+        let options = scripted
+            .as_ref()
+            .map_or(options, |scripted| &scripted.options);
+        let mut build = plan::build_options(options, history::arguments(matches), logger)?;
+        build.script = scripted
+            .as_ref()
+            .map(|scripted| Arc::clone(&scripted.script));
         if build.hollow {
             logger.warn(
                 "a hollow image has no contents: its files have their sizes, and read as zeros",
             );
         }
         if let Some(mode) = options.filter.debug_filter {
-            debug_filter::print(&build, mode, logger)?;
+            debug_filter::print(&build, mode, logger, &cancel)?;
             return Ok(exit::SUCCESS);
         }
         if options.basic.dry_run {
-            return estimate(options, &build, logger);
+            return estimate(options, &build, logger, &cancel);
         }
         let target = options.basic.output.as_deref().unwrap_or(Path::new("-"));
         if output::is_stdout(target) {
@@ -88,7 +99,7 @@ impl Program for Mkdwarfs {
         }
         let started = Instant::now();
         logger.event("start", start_fields(&build, Some(target)));
-        let report = run_build(options, build, target, logger)?;
+        let report = run_build(options, build, target, logger, &cancel)?;
         let finished = Finished {
             report: &report,
             elapsed: started.elapsed(),
@@ -111,10 +122,15 @@ fn exit_code(report: &Report) -> u8 {
 }
 
 /// `--dry-run`.
-fn estimate(options: &Options, build: &BuildOptions, logger: &Logger) -> Result<u8, Failure> {
+fn estimate(
+    options: &Options,
+    build: &BuildOptions,
+    logger: &Logger,
+    cancel: &AtomicBool,
+) -> Result<u8, Failure> {
     let started = Instant::now();
     logger.event("start", start_fields(build, None));
-    let estimate = with_progress(options, logger, |figures, cancel| {
+    let estimate = with_progress(options, logger, |figures| {
         durin_writer::estimate(build, figures, logger, cancel)
     })?;
     let elapsed = started.elapsed();
@@ -148,9 +164,10 @@ fn run_build(
     mut build: BuildOptions,
     target: &Path,
     logger: &Logger,
+    cancel: &AtomicBool,
 ) -> Result<Report, Failure> {
     if output::is_stdout(target) {
-        return build_with_progress(options, &build, &mut io::stdout().lock(), logger);
+        return build_with_progress(options, &build, &mut io::stdout().lock(), logger, cancel);
     }
     let overwrite = if options.basic.force {
         Overwrite::Allow
@@ -159,7 +176,7 @@ fn run_build(
     };
     let mut file = AtomicFile::create(target, overwrite)?;
     build.exclude_ids.push(file.id()?);
-    let report = build_with_progress(options, &build, &mut file, logger)?;
+    let report = build_with_progress(options, &build, &mut file, logger, cancel)?;
     file.commit()?;
     Ok(report)
 }
@@ -169,20 +186,19 @@ fn build_with_progress(
     build: &BuildOptions,
     target: &mut dyn Write,
     logger: &Logger,
+    cancel: &AtomicBool,
 ) -> Result<Report, Failure> {
-    with_progress(options, logger, |figures, cancel| {
+    with_progress(options, logger, |figures| {
         durin_writer::build(build, target, figures, logger, cancel)
     })
 }
 
-/// Does `work` while showing its figures, until it ends or a signal asks to stop.
+/// Does `work` while showing its figures.
 fn with_progress<T>(
     options: &Options,
     logger: &Logger,
-    work: impl FnOnce(&Stats, &AtomicBool) -> Result<T, Error>,
+    work: impl FnOnce(&Stats) -> Result<T, Error>,
 ) -> Result<T, Failure> {
-    let cancel =
-        signals::cancel_flag().map_err(|error| Error::io("cannot watch for signals", error))?;
     let mode = match options.output.progress {
         _ if options.output.no_progress => progress::Mode::None,
         Some(mode) => mode,
@@ -192,7 +208,7 @@ fn with_progress<T>(
     if options.output.progress_workers {
         figures.show_jobs();
     }
-    let work = || work(&figures, &cancel);
+    let work = || work(&figures);
     let result = progress::during(logger, mode, || stats::snapshot(&figures), work);
     result.map_err(|error| match error.io_source() {
         // Not the quiet end that a reader of a listing gets: an image was wanted, and there is none.

@@ -1,5 +1,6 @@
 //! The command line of mkdwarfs: one definition for the parser, the help and the manual page.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{ArgAction, Args, Parser, ValueEnum};
@@ -150,6 +151,15 @@ pub(crate) struct Filter {
     /// '+ PATTERN' includes, '- PATTERN' excludes, '. FILE' reads rules from a file; the first match decides
     #[arg(short = 'F', long, value_name = "RULE", allow_hyphen_values = true)]
     pub(crate) filter: Vec<String>,
+
+    /// Script that filters, changes attributes and orders, in Lua or Python
+    ///
+    /// FILE ends in .lua or .py, or 'lua:' or 'python:' stands before it. ARGS are NAME=VALUE or NAME, separated by
+    /// commas, for the script's function 'configure'. Python needs a program built with it. The script is asked after
+    /// the filter rules and has the last word on permissions, owners, times and the order of files. See
+    /// mkdwarfs-script(7).
+    #[arg(long, value_name = "FILE[:ARGS]")]
+    pub(crate) script: Option<OsString>,
 
     /// Print what the filter includes and excludes, and build nothing
     #[arg(long, value_name = "MODE", num_args = 0..=1, require_equals = true, default_missing_value = "all", hide_short_help = true)]

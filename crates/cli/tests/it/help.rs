@@ -110,6 +110,7 @@ fn manual_pages_are_written() {
             "dwarfs.1",
             "dwarfsck.1",
             "dwarfsextract.1",
+            "mkdwarfs-script.7",
             "mkdwarfs.1"
         ]
     );

@@ -29,6 +29,18 @@ logger = {
 io.stdout = io.stderr
 io.output(io.stderr)
 
+local unfinished = ""
+
+-- Lines that are written become messages; what is sent to io.stderr itself goes there as it is.
+function io.write(...)
+    local text = unfinished .. concat({ ... })
+    for line in text:gmatch("([^\n]*)\n") do
+        log("info", line)
+    end
+    unfinished = text:match("[^\n]*$")
+    return io.stderr
+end
+
 local function describe(value)
     local kind = type(value)
     if kind == "string" then

@@ -317,12 +317,14 @@ fn messages_have_levels_and_nothing_reaches_standard_output() {
         lua: r#"
             print("a", 1)
             logger.error("b") logger.warn("c") logger.info("d")
+            io.write("e", 2, "f\ng") io.write("\n")
             assert(io.stdout == io.stderr and io.output() == io.stderr)
             function filter() return true end"#,
         python: r#"
 import sys
 print("a", 1, sep="\t")
 logger.error("b"); logger.warn("c"); logger.info("d")
+sys.stdout.write("e2f\ng"); sys.stdout.write("\n")
 assert sys.stdout is not sys.__stdout__
 def filter(entry): return True
 "#,
@@ -331,7 +333,14 @@ def filter(entry): return True
         script.load();
         assert_eq!(
             script.events.take(),
-            ["info: a\t1", "error: b", "warn: c", "info: d"]
+            [
+                "info: a\t1",
+                "error: b",
+                "warn: c",
+                "info: d",
+                "info: e2f",
+                "info: g"
+            ]
         );
     }
 }

@@ -108,6 +108,12 @@ impl Budget {
     }
 }
 
+/// Returns the memory limit, in bytes, for users who give none: by the machine and what this process may have of it.
+#[must_use]
+pub fn automatic_memory_limit() -> u64 {
+    machine::automatic_limit()
+}
+
 /// Returns the limit that the user gave or that follows from the machine.
 pub(crate) fn limit(context: Context<'_>) -> u64 {
     context.options.memory_limit.unwrap_or_else(automatic_limit)
