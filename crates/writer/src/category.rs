@@ -66,6 +66,15 @@ impl Categories {
     pub(crate) fn get(&self, index: CategoryIndex) -> &Category {
         &self.list[usize::from(index)]
     }
+
+    /// Adds a category; there are few enough.
+    pub(crate) fn add(&mut self, category: Category) -> CategoryIndex {
+        let index = CategoryIndex::try_from(self.list.len()).unwrap_or(DEFAULT);
+        if index != DEFAULT {
+            self.list.push(category);
+        }
+        index
+    }
 }
 
 /// A byte range of a content, holes included.

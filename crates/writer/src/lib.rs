@@ -27,8 +27,11 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod analyze;
 mod attributes;
+mod categorize;
 mod category;
+mod category_presets;
 mod compress;
 mod context;
 mod dedupe;
@@ -56,12 +59,15 @@ mod sketch;
 mod sparse;
 pub mod stats;
 mod status;
+mod streams;
 mod sync;
 mod times;
 mod transform;
 mod tree;
 
+pub use categorize::{CategorizeOptions, Categorizer, IncompressibleOptions};
 pub use category::CATEGORY_NAMES;
+pub use category_presets::{CategoryPresets, usual_categorizers};
 pub use estimate::Estimate;
 pub use memory::automatic_memory_limit;
 pub use options::{BuildOptions, Input, Order, PackOptions, TimeResolution};

@@ -10,6 +10,7 @@ use durin_format::digest::Digest;
 use durin_format::history::HistoryEntry;
 use durin_format::{Error, Result};
 
+use crate::categorize::CategorizeOptions;
 use crate::category::CATEGORY_NAMES;
 use crate::filter::Filter;
 use crate::mode::ChmodRule;
@@ -89,6 +90,8 @@ pub struct BuildOptions {
     pub pack: PackOptions,
     /// Whether link counts are stored.
     pub hardlink_table: bool,
+    /// What is looked for to tell categories of data apart.
+    pub categorize: CategorizeOptions,
     /// Whether the metadata name the categories of blocks.
     pub category_names: bool,
     /// Whether the metadata tell more about blocks of categories whose data have a layout.
@@ -349,6 +352,7 @@ impl BuildOptions {
             section_index: true,
             pack: PackOptions::AUTO,
             hardlink_table: true,
+            categorize: CategorizeOptions::default(),
             category_names: true,
             category_metadata: true,
             header: Vec::new(),
@@ -391,6 +395,20 @@ impl BuildOptions {
     /// The script, if it has the hook that `has` picks.
     pub(crate) fn script_with(&self, has: impl Fn(Hooks) -> bool) -> Option<&dyn Script> {
         self.script.as_deref().filter(|script| has(script.hooks()))
+    }
+
+    /// Whether the user has said how this category is stored.
+    pub(crate) fn is_configured(&self, category: &str) -> bool {
+        let numbers = [
+            &self.window_size,
+            &self.window_step,
+            &self.max_lookback_blocks,
+            &self.bloom_filter_size,
+        ];
+        category == "hotness"
+            || self.compression.is_chosen(category)
+            || self.order.is_chosen(category)
+            || numbers.iter().any(|number| number.is_chosen(category))
     }
 
     /// Checks that all categories named by options exist, and have what their compression needs.

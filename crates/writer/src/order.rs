@@ -7,13 +7,22 @@ use std::path::PathBuf;
 
 use durin_format::Result;
 
+use crate::analyze::Sketches;
 use crate::category::Fragment;
 use crate::context::Context;
 use crate::dedupe::Contents;
 use crate::files::{FileIndex, Files};
 use crate::options::Order;
 use crate::script_order::{ContentsView, reorder};
+use crate::sketch::SketchKind;
 use crate::tree::{EntryIndex, Tree};
+
+/// Returns what an order must know of contents.
+pub(crate) fn sketch_kind(order: &Order) -> SketchKind {
+    match order {
+        Order::None | Order::Path | Order::Revpath | Order::Explicit(_) => SketchKind::None,
+    }
+}
 
 /// Sorts fragments in the order asked for, and then as a script wants.
 ///
@@ -28,6 +37,7 @@ pub(crate) fn order(
     contents: &Contents,
     order: &Order,
     fragments: Vec<Fragment>,
+    _sketches: &Sketches,
 ) -> Result<Vec<Fragment>> {
     let ordered = by_options(context, tree, files, contents, order, fragments);
     match context.options.script_with(|hooks| hooks.order) {

@@ -6,6 +6,8 @@ use durin_format::{Error, Result};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PerCategory<T> {
     default: T,
+    /// Values for single categories that nobody has asked for.
+    presets: Vec<(String, T)>,
     /// Of several for one category the last counts.
     special: Vec<(String, T)>,
 }
@@ -15,6 +17,7 @@ impl<T> PerCategory<T> {
     pub const fn new(default: T) -> Self {
         Self {
             default,
+            presets: Vec::new(),
             special: Vec::new(),
         }
     }
@@ -22,6 +25,11 @@ impl<T> PerCategory<T> {
     /// Replaces the value of all categories that have none of their own.
     pub fn set_default(&mut self, value: T) {
         self.default = value;
+    }
+
+    /// Gives one category a value that counts unless [`Self::set`] is called for it.
+    pub fn preset(&mut self, category: impl Into<String>, value: T) {
+        self.presets.push((category.into(), value));
     }
 
     /// Replaces the value of one category.
@@ -44,7 +52,7 @@ impl<T> PerCategory<T> {
     /// The value that is set for this category and not for all.
     #[must_use]
     pub fn of_own(&self, category: &str) -> Option<&T> {
-        let mut latest_first = self.special.iter().rev();
+        let mut latest_first = self.presets.iter().chain(&self.special).rev();
         latest_first
             .find(|(name, _)| name == category)
             .map(|(_, value)| value)
@@ -52,7 +60,14 @@ impl<T> PerCategory<T> {
 
     /// The categories that have a value of their own; some may come more than once.
     pub fn names(&self) -> impl Iterator<Item = &str> {
-        self.special.iter().map(|(name, _)| name.as_str())
+        let all = self.presets.iter().chain(&self.special);
+        all.map(|(name, _)| name.as_str())
+    }
+
+    /// Whether this category has got a value with [`Self::set`].
+    #[must_use]
+    pub fn is_chosen(&self, category: &str) -> bool {
+        self.special.iter().any(|(name, _)| name == category)
     }
 }
 

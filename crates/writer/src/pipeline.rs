@@ -13,10 +13,10 @@ use durin_format::history::History;
 use durin_format::metadata::Metadata;
 use durin_format::section::SectionType;
 
-use crate::category::{self, Categories, Fragment, Stream, StreamSettings};
+use crate::analyze::{Analysis, analyze};
+use crate::category::Stream;
 use crate::compress::{self, Coding, Section};
 use crate::context::Context;
-use crate::dedupe::{Contents, dedupe};
 use crate::emit::Emitter;
 use crate::estimate::Estimate;
 use crate::files::Files;
@@ -24,17 +24,17 @@ use crate::filter::Decision;
 use crate::memory::{Budget, Facts, peak_bytes};
 use crate::metadata::Described;
 use crate::options::BuildOptions;
-use crate::order::order;
 use crate::read::{Reader, Source};
 use crate::report::Report;
 use crate::scan;
 use crate::segment::{Bounds, ChunkKind, Chunks, IndexLimits, Permit, Queues, Segmenter};
 use crate::sparse;
 use crate::stats::{Phase, Stage, Stats};
+use crate::streams::streams;
 use crate::sync::{no_thread, run_detached};
 use crate::times::warn_if_coarse;
 use crate::transform::transform;
-use crate::tree::{Tree, bytes_of, usize_of};
+use crate::tree::{bytes_of, usize_of};
 use durin_format::events::Events;
 
 /// What describing an entry takes beside the tables of the tree, at most.
@@ -99,7 +99,7 @@ fn run(context: Context<'_>, output: &mut dyn Write) -> Result<Report> {
     let tree = &scanned.tree;
     warn_if_coarse(context, tree);
 
-    begin(Phase::Hashing, "finding equal files");
+    begin(Phase::Hashing, "looking at files");
     let root = scanned.root.as_fd();
     let sparse = sparse::find(context, tree, &files, root);
     let hole_bytes = sparse::hole_bytes(&sparse, &files);
@@ -107,15 +107,18 @@ fn run(context: Context<'_>, output: &mut dyn Write) -> Result<Report> {
         .allocated_bytes
         .add(stats.original_bytes.get() - hole_bytes);
     context.check_cancelled()?;
-    let contents = dedupe(context, tree, &files, &sparse, root)?;
+    let analysis = analyze(context, tree, &files, &sparse, root)?;
     let thread = stats.enter(Stage::Order);
-    let categories = Categories::new();
-    let mut streams = streams(context, tree, &files, &contents, &categories)?;
+    let (categories, mut streams) = streams(context, tree, &files, &analysis)?;
     if let Some(sampler) = context.sampler {
         sampler.thin(&mut streams);
     }
     drop(thread);
     context.check_cancelled()?;
+    let Analysis {
+        contents, sketches, ..
+    } = analysis;
+    drop(sketches);
 
     let facts = Facts {
         table_bytes: tree.bytes()
@@ -222,32 +225,6 @@ impl Source<'_> {
 
 fn stream_block_len(context: Context<'_>, stream: &Stream) -> u64 {
     u64::from(stream.settings.block_len(context.options.block_size()))
-}
-
-/// Returns what is stored, stream by stream.
-fn streams(
-    context: Context<'_>,
-    tree: &Tree,
-    files: &Files,
-    contents: &Contents,
-    categories: &Categories,
-) -> Result<Vec<Stream>> {
-    let whole = |content| Fragment {
-        content,
-        offset: 0,
-        len: contents
-            .files(content)
-            .first()
-            .map_or(0, |file| files.file(*file).size),
-    };
-    let category = category::DEFAULT;
-    let settings = StreamSettings::of(context.options, categories.get(category));
-    let fragments = (0..contents.len()).map(whole).collect();
-    Ok(vec![Stream {
-        category,
-        fragments: order(context, tree, files, contents, &settings.order, fragments)?,
-        settings,
-    }])
 }
 
 /// Reads all contents and writes them as blocks.

@@ -14,8 +14,6 @@ pub(crate) struct Later {
     max_similarity_size: Vec<String>,
 
     #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "", hide = true)]
-    categorize: Option<OsString>,
-    #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "", hide = true)]
     recompress: Option<OsString>,
     #[arg(long, hide = true)]
     recompress_categories: Option<OsString>,
@@ -33,7 +31,6 @@ impl Later {
     /// Warns about options that only tune what is not there, and refuses those that would have to do something.
     pub(crate) fn check(&self, logger: &Logger) -> Result<(), Failure> {
         let refused = [
-            ("--categorize", self.categorize.is_some()),
             ("--recompress", self.recompress.is_some()),
             (
                 "--recompress-categories",

@@ -1,5 +1,6 @@
 //! mkdwarfs: a directory tree becomes an image.
 
+mod categorize;
 mod debug_filter;
 mod dry_run;
 mod history;

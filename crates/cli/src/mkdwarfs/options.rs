@@ -27,6 +27,8 @@ pub(crate) struct Options {
     #[command(flatten)]
     pub(crate) filter: Filter,
     #[command(flatten)]
+    pub(crate) categorize: Categorize,
+    #[command(flatten)]
     pub(crate) segmenter: Segmenter,
     #[command(flatten)]
     pub(crate) compression: Compression,
@@ -185,6 +187,41 @@ pub(crate) enum DebugFilter {
     Excluded,
     /// Files that are excluded
     ExcludedFiles,
+}
+
+#[derive(Args, Debug)]
+#[command(next_help_heading = "Categories")]
+pub(crate) struct Categorize {
+    /// Tell kinds of data apart: 'none', or a list of fits, pcmaudio, binary, incompressible, hotness
+    ///
+    /// The first of the list that knows a file wins. Without a list, and from level 3 up without the option, the list
+    /// is fits,pcmaudio,binary,incompressible. Options that take a category in front then apply to what has been found.
+    #[arg(long, value_name = "LIST", num_args = 0..=1, require_equals = true, default_missing_value = "fits,pcmaudio,binary,incompressible")]
+    pub(crate) categorize: Option<String>,
+
+    /// Files that make up the category 'hotness', one path a line
+    #[arg(long, value_name = "FILE", hide_short_help = true)]
+    pub(crate) hotness_list: Option<PathBuf>,
+
+    /// Smaller files are not tried
+    #[arg(long, value_name = "SIZE", default_value = "256", value_parser = byte_size, hide_short_help = true)]
+    pub(crate) incompressible_min_input_size: u64,
+
+    /// Bytes that are tried at once for fragments
+    #[arg(long, value_name = "SIZE", default_value = "1m", value_parser = trial_size, hide_short_help = true)]
+    pub(crate) incompressible_block_size: u64,
+
+    /// Find incompressible parts of files, too
+    #[arg(long, hide_short_help = true)]
+    pub(crate) incompressible_fragments: bool,
+
+    /// What compression leaves more than this share of is incompressible
+    #[arg(long, value_name = "SHARE", default_value = "0.99", value_parser = trial_ratio, hide_short_help = true)]
+    pub(crate) incompressible_ratio: f64,
+
+    /// Level of the trial
+    #[arg(long, value_name = "LEVEL", default_value_t = -1, allow_negative_numbers = true, value_parser = clap::value_parser!(i32).range(-131_072..=22), hide_short_help = true)]
+    pub(crate) incompressible_zstd_level: i32,
 }
 
 #[derive(Args, Debug)]
@@ -355,6 +392,22 @@ pub(crate) struct Output {
     /// Goes to standard error when the image itself goes to standard output.
     #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "-")]
     pub(crate) json: Option<PathBuf>,
+}
+
+/// A block of a trial: neither so small that nothing repeats in it nor so large that it says nothing of its parts.
+fn trial_size(text: &str) -> Result<u64, String> {
+    match byte_size(text)? {
+        size @ 0x1000..=0x4000_0000 => Ok(size),
+        _ => Err("a block has from 4k to 1g".to_owned()),
+    }
+}
+
+fn trial_ratio(text: &str) -> Result<f64, String> {
+    let ratio = text
+        .parse()
+        .ok()
+        .filter(|ratio| (0.0..=1.0).contains(ratio));
+    ratio.ok_or_else(|| "a share is a number from 0 to 1".to_owned())
 }
 
 fn spec(text: &str) -> Result<Spec, String> {

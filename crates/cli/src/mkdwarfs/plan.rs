@@ -9,10 +9,12 @@ use durin_format::{Error, Result};
 use durin_writer::filter::Filter;
 use durin_writer::level::LevelDefaults;
 use durin_writer::mode::ChmodRule;
-use durin_writer::{BuildOptions, Input, Order, PackOptions, PerCategory, TimeResolution};
+use durin_writer::{
+    BuildOptions, CategoryPresets, Input, Order, PackOptions, PerCategory, TimeResolution,
+};
 
 use super::options::{MemoryLimit, Options};
-use super::{history, input_list, order};
+use super::{categorize, history, input_list, order};
 use crate::common::exit::Failure;
 use crate::common::logger::Logger;
 use crate::common::{arguments, clock, escape};
@@ -35,6 +37,22 @@ pub(super) fn build_options(
     let segmenter = &options.segmenter;
     let metadata = &options.metadata;
     let content = &options.content;
+    let level_number = usize::from(options.basic.compress_level);
+    let categorize = categorize::options(&options.categorize, level_number)?;
+    let mut specs = data_compression(&compression.compression, level.compression)?;
+    let mut file_order = orders(&options.advanced.order, level.order())?;
+    let mut window_size = numbers(
+        "--window-size",
+        &segmenter.window_size,
+        level.window_size,
+        24,
+    )?;
+    let presets = CategoryPresets {
+        compression: &mut specs,
+        order: &mut file_order,
+        window_size: &mut window_size,
+    };
+    presets.apply(level_number)?;
     let seconds = clock::build_seconds().map_err(Failure::Usage)?;
     Ok(BuildOptions {
         input: input(options, logger)?,
@@ -46,20 +64,15 @@ pub(super) fn build_options(
             .advanced
             .block_size_bits
             .unwrap_or(level.block_size_bits),
-        compression: data_compression(&compression.compression, level.compression)?,
+        compression: specs,
         schema_compression: preset(&compression.schema_compression, level.schema_compression)?,
         metadata_compression: preset(
             &compression.metadata_compression,
             level.metadata_compression,
         )?,
         history_compression: preset(&compression.history_compression, level.history_compression)?,
-        order: orders(&options.advanced.order, level.order())?,
-        window_size: numbers(
-            "--window-size",
-            &segmenter.window_size,
-            level.window_size,
-            24,
-        )?,
+        order: file_order,
+        window_size,
         window_step: numbers(
             "--window-step",
             &segmenter.window_step,
@@ -89,6 +102,7 @@ pub(super) fn build_options(
         section_index: !content.no_section_index,
         pack: PackOptions::parse(&metadata.pack_metadata)?,
         hardlink_table: !metadata.no_hardlink_table,
+        categorize,
         category_names: !metadata.no_category_names,
         category_metadata: !metadata.no_category_metadata,
         header: content

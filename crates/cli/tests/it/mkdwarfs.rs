@@ -281,9 +281,7 @@ fn compression_and_blocks() {
 fn what_is_not_there_yet_says_so() {
     let place = Place::new();
     for arguments in [
-        ["--categorize"].as_slice(),
-        &["--categorize=pcmaudio"],
-        &["--recompress"],
+        ["--recompress"].as_slice(),
         &["--recompress=metadata"],
         &["--rebuild-metadata"],
         &["--change-block-size"],
@@ -385,15 +383,16 @@ fn log_level_and_progress() {
 fn an_interrupted_build_leaves_nothing() {
     let place = Place::new();
     let big = fs::File::create(place.tree().join("big")).unwrap();
-    // Incompressible enough to keep the slowest level busy until the signal comes.
+    // Hard to compress, but not in vain: that keeps the slowest level busy until the signal comes.
     let mut noise = durin_testkit::random::Random::new(7);
     for _ in 0..64 {
-        (&big).write_all(&noise.bytes(1 << 20)).unwrap();
+        let mut bytes = noise.bytes(1 << 20);
+        bytes.iter_mut().for_each(|byte| *byte &= 0x3F);
+        (&big).write_all(&bytes).unwrap();
     }
     let script = format!(
         "{} -i tree -o image -l9 --log-level=error & child=$!; \
-         for i in $(seq 200); do ls -A | grep -q partial && break; sleep 0.05; done; \
-         kill -TERM $child; wait $child",
+         sleep 1; kill -TERM $child; wait $child",
         env!("CARGO_BIN_EXE_mkdwarfs")
     );
     let outcome = program("/bin/bash")
