@@ -159,7 +159,7 @@ fn only_attributes_can_be_changed() {
     check(
         "function order(i) i[1].size = 3 return i end",
         "def order(i):\n  i[0].size = 3\n  return i",
-        &["'size'"],
+        &["'size'|size"],
     );
 }
 
