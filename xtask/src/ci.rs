@@ -34,9 +34,10 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
     step("tidy");
     tidy::run(&[])?;
     let missing = prepare();
+    let no_python = python_scripts()?;
     step("test");
     let outcome = run_tests(missing.is_empty())?;
-    for why in &missing {
+    for why in missing.iter().chain(&no_python) {
         println!("SKIPPED on this machine: {why}");
     }
     if outcome.skipped > 0 {
@@ -86,6 +87,37 @@ fn component(name: &str, arguments: &[&str]) -> Result<()> {
 
 fn component_name(tool: &str) -> &str {
     if tool == "fmt" { "rustfmt" } else { tool }
+}
+
+/// Lints and tests scripts in Python, a feature that the other steps leave out; returns why if that cannot be done.
+fn python_scripts() -> Result<Option<String>> {
+    step("scripts in Python");
+    let probe = "import sysconfig as s; v = s.get_config_var; \
+                 from os.path import exists, join; d = v('LIBDIR') or ''; \
+                 print(d) if exists(join(v('INCLUDEPY') or '', 'Python.h')) and v('Py_ENABLE_SHARED') \
+                 or exists(join(d, v('MULTIARCH') or '', v('LDLIBRARY') or '-')) else exit(1)";
+    let candidates = ["python3", "/usr/bin/python3"];
+    let found = candidates.iter().find_map(|python| {
+        let output = Command::new(python).args(["-c", probe]).output().ok()?;
+        let dir = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+        output.status.success().then_some((*python, dir))
+    });
+    let Some((python, library_dir)) = found else {
+        let why = "no Python with development files and a shared library: scripts in Python are not tested";
+        return Ok(Some(why.to_owned()));
+    };
+    for arguments in [&["clippy", "--all-targets"][..], &["test"]] {
+        let packages = ["--locked", "--package=durin-script", "--features=python"];
+        let mut command = cargo(&[arguments, &packages].concat());
+        if arguments.contains(&"clippy") {
+            command.args(["--", "-D", "warnings"]);
+        }
+        command.env("PYO3_PYTHON", python);
+        let paths = std::env::var("LD_LIBRARY_PATH").unwrap_or_default();
+        command.env("LD_LIBRARY_PATH", format!("{library_dir}:{paths}"));
+        succeed(&mut command)?;
+    }
+    Ok(None)
 }
 
 /// Installs what the tests use, and returns what stays missing.

@@ -33,6 +33,7 @@ const FOR_TESTS_OF: &[(&str, &[&str])] = &[
     ("writer", &["reader"]),
     ("extract", &["writer", "codec"]),
     ("fuse", &["writer", "codec"]),
+    ("script", &["reader"]),
 ];
 
 /// Complains about arrows that are not in the table; takes the answer of `cargo metadata --no-deps`.

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::print_stderr, reason = "tests")]
 
 mod conformance;
+mod examples;
 mod harness;
 mod interruption;
 mod mistakes;
