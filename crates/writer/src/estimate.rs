@@ -217,6 +217,7 @@ fn extrapolate(samples: &[Sample], weights: &[f64]) -> Extrapolated {
         let own = Line::through(of_stream());
         let line = own.as_ref().or(overall.as_ref());
         let mut unsampled = 0.0;
+        let mut unsampled_count: f64 = 0.0;
         let mut count = 0.0;
         for sample in of_stream() {
             count += 1.0;
@@ -230,12 +231,15 @@ fn extrapolate(samples: &[Sample], weights: &[f64]) -> Extrapolated {
                 all.bytes += bytes.min(to_f64(sample.data_len)) * weight;
                 all.cpu_seconds += line.seconds_per_byte * to_f64(sample.data_len) * weight;
                 unsampled += bytes * weight;
+                unsampled_count += weight;
             }
         }
         all.blocks += count * weight;
         all.variance += match &own {
+            // What a block is off the line, and what the line itself is off.
             Some(line) if line.count > 1.0 => {
-                line.relative_variance() * unsampled * unsampled / line.count
+                let share = 1.0 / unsampled_count.max(1.0) + 1.0 / line.count;
+                line.variance() * unsampled_count.powi(2) * share
             }
             _ => (UNKNOWN_ERROR * unsampled).powi(2),
         };
@@ -249,7 +253,8 @@ struct Line {
     bytes_per_cheap: f64,
     seconds_per_byte: f64,
     count: f64,
-    /// Sum of the squares of how far blocks lie off, as a share of what is expected.
+    /// Sum of the squares of the bytes that blocks lie off. Not of shares: blocks that shrink to next to nothing lie
+    /// far off by their share, and do not matter.
     squares: f64,
 }
 
@@ -270,7 +275,7 @@ impl Line {
         let bytes_per_cheap = sum(&|_, real| to_f64(real.len)) / cheap;
         let off = |sample: &Sample, real: Real| {
             let expected = bytes_per_cheap * to_f64(sample.cheap_len);
-            ((to_f64(real.len) - expected) / expected.max(1.0)).powi(2)
+            (to_f64(real.len) - expected).powi(2)
         };
         Some(Self {
             bytes_per_cheap,
@@ -280,7 +285,7 @@ impl Line {
         })
     }
 
-    fn relative_variance(&self) -> f64 {
+    fn variance(&self) -> f64 {
         self.squares / (self.count - 1.0).max(1.0)
     }
 }

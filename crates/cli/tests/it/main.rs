@@ -10,4 +10,6 @@ mod dwarfsck;
 mod dwarfsextract;
 mod help;
 mod mkdwarfs;
+mod progress;
 mod support;
+mod terminal;
