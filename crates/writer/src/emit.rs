@@ -23,6 +23,8 @@ pub(crate) struct Emitter<'a> {
     index: Vec<IndexEntry>,
     /// Bytes from the start of the first section.
     offset: u64,
+    /// Bytes of each block before compression and as written.
+    block_lens: Vec<[u32; 2]>,
 }
 
 impl<'a> Emitter<'a> {
@@ -33,9 +35,15 @@ impl<'a> Emitter<'a> {
             output,
             index: Vec::new(),
             offset: 0,
+            block_lens: Vec::new(),
         };
         emitter.write(&context.options.header)?;
         Ok(emitter)
+    }
+
+    /// Returns the bytes of each block, before compression and as written.
+    pub(crate) fn block_lens(&self) -> &[[u32; 2]] {
+        &self.block_lens
     }
 
     /// Returns the number of the next section.
@@ -79,6 +87,9 @@ impl<'a> Emitter<'a> {
                 self.context.check_cancelled()?;
                 self.section(&section)?;
                 thread.did(1, section.payload.len() as u64);
+                let lens = [section.data_len, section.payload.len() as u64];
+                let lens = lens.map(|len| u32::try_from(len).unwrap_or(u32::MAX));
+                self.block_lens.push(lens);
                 stats.blocks_written.add(1);
                 stats.written_block_bytes.add(section.data_len);
                 stats

@@ -172,6 +172,8 @@ impl Sampler {
                 blocks: to_u64(all.blocks),
                 block_bytes: to_u64(all.data_bytes),
                 compressed_block_bytes: to_u64(all.bytes),
+                // Their blocks were not compressed.
+                categories: Vec::new(),
                 ..report
             },
         }

@@ -19,6 +19,7 @@ use crate::compress::{self, Coding, Section};
 use crate::context::Context;
 use crate::emit::Emitter;
 use crate::estimate::Estimate;
+use crate::figures;
 use crate::files::Files;
 use crate::filter::Decision;
 use crate::memory::{Budget, Facts, peak_bytes};
@@ -27,7 +28,7 @@ use crate::options::BuildOptions;
 use crate::read::{Reader, Source};
 use crate::report::Report;
 use crate::scan;
-use crate::segment::{Bounds, ChunkKind, Chunks, IndexLimits, Permit, Queues, Segmenter};
+use crate::segment::{Bounds, Chunks, IndexLimits, Permit, Queues, Segmenter};
 use crate::sparse;
 use crate::stats::{Phase, Stage, Stats};
 use crate::streams::streams;
@@ -148,7 +149,8 @@ fn run(context: Context<'_>, output: &mut dyn Write) -> Result<Report> {
 
     begin(Phase::Metadata, "building metadata");
     let thread = stats.enter(Stage::Metadata);
-    count_small_files(context, &files, &contents, &chunks);
+    figures::count_small_files(context, &files, &contents, &chunks);
+    let by_category = figures::by_category(&source, &categories, &chunks, emitter.block_lens());
     let described = Described {
         context,
         tree,
@@ -171,6 +173,7 @@ fn run(context: Context<'_>, output: &mut dyn Write) -> Result<Report> {
     stats.set_phase(Phase::Finished);
     Ok(Report {
         contents: contents_count,
+        categories: by_category,
         metadata_bytes: sizes.data,
         compressed_metadata_bytes: sizes.payload,
         peak_memory_bytes: peak_bytes(),
@@ -321,35 +324,6 @@ fn filled<T>(count: usize, item: impl Fn() -> T) -> (Sender<T>, Receiver<T>) {
         sender.try_send(item()).ok();
     }
     (sender, receiver)
-}
-
-/// Counts the blocks that small contents touch: each costs a reader the decoding of a block.
-fn count_small_files(
-    context: Context<'_>,
-    files: &Files,
-    contents: &crate::dedupe::Contents,
-    chunks: &Chunks,
-) {
-    let stats = context.stats;
-    let block_size = u64::from(context.options.block_size());
-    let mut touched = Vec::new();
-    for content in 0..contents.len() {
-        let size = contents.files(content).first();
-        let is_small = size.is_some_and(|file| files.file(*file).size < block_size);
-        if !is_small {
-            continue;
-        }
-        touched.clear();
-        for chunk in chunks.of(content) {
-            if let ChunkKind::Data { block, .. } = chunk.kind() {
-                touched.push(block);
-            }
-        }
-        touched.sort_unstable();
-        touched.dedup();
-        stats.small_files.add(u64::from(!touched.is_empty()));
-        stats.small_file_blocks.add(touched.len() as u64);
-    }
 }
 
 /// Bytes of the schema and the metadata.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::stats::{CategoryReport, Phase, PhaseTimes, Stage, StageTimes, Stats};
+use crate::stats::{Phase, PhaseTimes, Stage, StageTimes, Stats};
 
 /// The figures of a finished build.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -73,6 +73,23 @@ pub struct Report {
     pub stages: Vec<StageTimes>,
 }
 
+/// The figures of one category.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CategoryReport {
+    /// Its name.
+    pub name: String,
+    /// Ranges of files that belong to it.
+    pub fragments: u64,
+    /// Bytes of those ranges, without holes.
+    pub data_bytes: u64,
+    /// Blocks written.
+    pub blocks: u64,
+    /// Bytes of those blocks.
+    pub block_bytes: u64,
+    /// Bytes of those blocks as written.
+    pub compressed_bytes: u64,
+}
+
 /// The stage that a phase waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Critical {
@@ -109,7 +126,6 @@ impl Report {
             segment_saved_bytes: stats.segment_saved_bytes.get(),
             small_files: stats.small_files.get(),
             small_file_blocks: stats.small_file_blocks.get(),
-            categories: stats.category_reports(),
             phases: stats.phase_times(),
             stages: stats.stage_times(),
             block_bytes: stats.block_bytes.get(),

@@ -127,15 +127,14 @@ fn workers(stats: &Stats) -> Vec<WorkerLine> {
 fn worker(job: Job, seconds_per_compressed_byte: Option<f64>) -> WorkerLine {
     let bytes = job.bytes.max(1) as f64;
     let elapsed = job.elapsed.as_secs_f64();
-    let counted = (job.bytes_done > 0).then(|| job.bytes_done as f64 / bytes);
     let estimated = seconds_per_compressed_byte
         .filter(|_| job.stage == Stage::Compress)
         .map(|seconds| (elapsed / (seconds * bytes)).min(0.99));
     WorkerLine {
         doing: job.stage.doing(),
         what: job.what,
-        fraction: counted.or(estimated),
-        is_estimate: counted.is_none(),
+        fraction: estimated,
+        is_estimate: true,
         elapsed: job.elapsed,
     }
 }

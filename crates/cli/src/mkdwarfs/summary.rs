@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::time::Duration;
 
-use durin_writer::Report;
-use durin_writer::stats::{CategoryReport, Stage};
+use durin_writer::stats::Stage;
+use durin_writer::{CategoryReport, Report};
 use serde_json::{Value, json};
 
 use super::stages;
@@ -94,7 +94,7 @@ impl Finished<'_> {
         ));
         if report.small_files > 0 {
             lines.push(format!(
-                "{} blocks per small file in the mean ({} files of at most 64 KiB)",
+                "{} blocks per small file in the mean ({} files smaller than a block)",
                 size::four_digits(report.small_file_blocks, report.small_files),
                 report.small_files
             ));

@@ -3,15 +3,13 @@
 //! Counters for what has been done, [`stage`](StageTimes) clocks for who took how long, and on request what each worker
 //! [works on](Job). A stage counts by run, block or file, never by byte.
 
-mod categories;
 mod stage;
 mod workers;
 
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-pub use categories::{CategoryReport, CategoryStats};
 pub use stage::{Stage, StageTimes};
 pub(crate) use stage::{StageThread, thread_cpu};
 pub use workers::Job;
@@ -114,7 +112,6 @@ pub struct Stats {
     phase: AtomicU8,
     phase_begins: Mutex<Vec<PhaseBegin>>,
     stages: Arc<stage::Stages>,
-    categories: OnceLock<Vec<CategoryStats>>,
     current: Mutex<String>,
     /// Directories found.
     pub dirs: Counter,
@@ -282,29 +279,6 @@ impl Stats {
             _ => None,
         };
         begins.windows(2).filter_map(times).collect()
-    }
-
-    /// Returns the figures of each category, in the order of their numbers; none before they are known.
-    #[must_use]
-    pub fn categories(&self) -> &[CategoryStats] {
-        self.categories.get().map_or(&[], Vec::as_slice)
-    }
-
-    /// Returns the figures of the categories as they are now.
-    pub(crate) fn category_reports(&self) -> Vec<CategoryReport> {
-        let categories = self.categories().iter();
-        categories.map(CategoryStats::report).collect()
-    }
-
-    /// Names the categories, once.
-    #[allow(dead_code, reason = "a seam: categories are named once there are any")]
-    pub(crate) fn set_categories(&self, names: impl IntoIterator<Item = String>) {
-        let stats = |name| CategoryStats {
-            name,
-            ..CategoryStats::default()
-        };
-        self.categories
-            .get_or_init(|| names.into_iter().map(stats).collect());
     }
 
     /// Begins work of this thread at a stage.

@@ -277,15 +277,6 @@ impl StageThread {
         self.wait(wait, |clock| &clock.output_wait)
     }
 
-    #[allow(dead_code, reason = "a seam: no thread has two stages yet")]
-    /// Works at another stage from now on. For one thread that does one thing after the other to the same data.
-    pub(crate) fn switch(&mut self, stage: Stage) {
-        if stage != self.stage {
-            self.leave();
-            self.enter(stage);
-        }
-    }
-
     /// Counts what it has done.
     pub(crate) fn did(&self, items: u64, bytes: u64) {
         let clock = self.clock();
@@ -297,14 +288,6 @@ impl StageThread {
     pub(crate) fn job(&self, bytes: u64, what: impl FnOnce() -> String) {
         if let Some(slot) = &self.slot {
             slot.begin(self.stage, bytes, what());
-        }
-    }
-
-    /// Says how many bytes of the job are done.
-    #[allow(dead_code, reason = "a seam: no stage counts within its jobs yet")]
-    pub(crate) fn job_done(&self, bytes: u64) {
-        if let Some(slot) = &self.slot {
-            slot.done(bytes);
         }
     }
 
@@ -450,24 +433,5 @@ mod tests {
         }
         thread.wait_out(|| ());
         assert!(!times(&stages, Stage::Compress).busy.is_zero());
-    }
-
-    #[test]
-    fn switching_divides_the_time() {
-        let stages = Arc::new(Stages::default());
-        let mut thread = StageThread::new(Arc::clone(&stages), Stage::Analyze);
-        sleep(SHORT);
-        thread.switch(Stage::Hash);
-        sleep(SHORT);
-        thread.switch(Stage::Analyze);
-        drop(thread);
-        for stage in [Stage::Analyze, Stage::Hash] {
-            let times = times(&stages, stage);
-            assert!(
-                times.thread_time >= SHORT && times.threads == 1,
-                "{times:?}"
-            );
-            assert!(times.other() >= SHORT / 2, "{times:?}");
-        }
     }
 }

@@ -17,8 +17,6 @@ pub struct Job {
     pub what: String,
     /// Bytes of it; 0 where that is not known.
     pub bytes: u64,
-    /// Bytes of it that are done, where the stage counts them.
-    pub bytes_done: u64,
     /// Since when.
     pub elapsed: Duration,
 }
@@ -76,19 +74,9 @@ impl Slot {
             stage,
             what,
             bytes,
-            bytes_done: 0,
             elapsed: Duration::ZERO,
         };
         self.set(|slot| *slot = Some((job, Instant::now())));
-    }
-
-    #[allow(dead_code, reason = "a seam, see `StageThread::job_done`")]
-    pub(super) fn done(&self, bytes: u64) {
-        self.set(|slot| {
-            if let Some((job, _)) = slot {
-                job.bytes_done = bytes;
-            }
-        });
     }
 
     pub(super) fn end(&self) {
@@ -112,17 +100,10 @@ mod tests {
         let (first, second) = (board.slot().expect("shown"), board.slot().expect("shown"));
         assert_eq!(board.jobs(), []);
         second.begin(Stage::Compress, 100, "block 1".to_owned());
-        second.done(40);
         first.begin(Stage::Hash, 0, "a/b".to_owned());
         let seen: Vec<_> = board.jobs();
-        let seen: Vec<_> = seen
-            .iter()
-            .map(|job| (job.stage, &*job.what, job.bytes_done))
-            .collect();
-        assert_eq!(
-            seen,
-            [(Stage::Hash, "a/b", 0), (Stage::Compress, "block 1", 40)]
-        );
+        let seen: Vec<_> = seen.iter().map(|job| (job.stage, &*job.what)).collect();
+        assert_eq!(seen, [(Stage::Hash, "a/b"), (Stage::Compress, "block 1")]);
         second.end();
         drop(first);
         assert_eq!(board.jobs(), []);
