@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use rustix::fs::{Mode, OFlags, openat};
 
 use crate::context::Context;
+use crate::open::{open_unnoticed, will_be_read};
 use crate::scan::DIRECTORY_FLAGS;
 use crate::status::{Kind, Status};
 use crate::tree::{Detail, DirIndex, EntryIndex, Tree, bytes_of, count_of};
@@ -143,7 +144,7 @@ impl<'a> Opener<'a> {
         let tree = self.tree;
         let entry = tree.entry(file.entry);
         let name = tree.name(entry);
-        let fd = openat(self.dir(entry.dir)?, name, FILE_FLAGS, Mode::empty())?;
+        let fd = open_unnoticed(self.dir(entry.dir)?, name, FILE_FLAGS)?;
         let status = Status::of_file(&fd)?;
         if Kind::of(status.mode) != Some(Kind::Regular) || status.size != file.size {
             return Err(changed());
@@ -197,6 +198,11 @@ impl OpenFile {
             }
         }
         Ok(())
+    }
+
+    /// Says that all of the file will be read through this handle.
+    pub(crate) fn will_be_read(&self, file: &File) {
+        will_be_read(&self.fd, file.size);
     }
 
     /// Whether somebody has written to the file since the scan, even if that kept its size.

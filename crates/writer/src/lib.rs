@@ -44,6 +44,7 @@ pub mod level;
 mod memory;
 mod metadata;
 pub mod mode;
+mod open;
 mod options;
 mod order;
 pub mod output;

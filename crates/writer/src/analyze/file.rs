@@ -79,6 +79,7 @@ impl<'a> Worker<'a> {
         let pass = self.pass;
         let file = pass.files.file(index);
         let open = self.opener.open(file)?;
+        open.will_be_read(file);
         let whole = [Extent {
             offset: 0,
             len: file.size,

@@ -6,6 +6,7 @@
 //! Nothing here reads a file's content.
 
 mod assemble;
+mod batch;
 mod entry;
 mod list;
 mod listing;

@@ -14,15 +14,17 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use durin_format::{Error, Result};
-use rustix::fs::{Mode, RawDir, openat};
+use rustix::fs::RawDir;
 use rustix::process::{Resource, getrlimit};
 
 use super::DIRECTORY_FLAGS;
+use super::batch::Batch;
 use super::entry::Examiner;
 use super::listing::{FoundDir, Listing};
 use super::script_filter;
 use crate::context::Context;
 use crate::filter::Verdict;
+use crate::open::open_unnoticed;
 use crate::script::Script;
 use crate::stats::{Stage, StageThread};
 use crate::sync::in_parallel;
@@ -265,7 +267,16 @@ impl Walk<'_> {
 
     fn list(&self, fd: &OwnedFd, path: &[u8], buffer: &mut [MaybeUninit<u8>]) -> Listing {
         let mut listing = Listing::default();
+        let mut batch = Batch::default();
         let mut entries = RawDir::new(fd, buffer);
+        let mut examine = |batch: &mut Batch| {
+            batch.take(|name| {
+                let display = || printable(&join(path, name.to_bytes()));
+                self.examiner
+                    .examine(fd.as_fd(), name, &mut listing, display);
+                !self.context.is_cancelled()
+            });
+        };
         while let Some(entry) = entries.next() {
             let entry = match entry {
                 Ok(entry) => entry,
@@ -281,10 +292,12 @@ impl Walk<'_> {
             if matches!(name.to_bytes(), b"." | b"..") {
                 continue;
             }
-            let display = || printable(&join(path, name.to_bytes()));
-            self.examiner
-                .examine(fd.as_fd(), name, &mut listing, display);
+            batch.push(entry.ino(), name);
+            if batch.is_full() {
+                examine(&mut batch);
+            }
         }
+        examine(&mut batch);
         listing
     }
 
@@ -329,8 +342,7 @@ impl Walk<'_> {
     }
 
     fn open(&self, pending: &Pending) -> rustix::io::Result<OwnedFd> {
-        let open =
-            |dir: BorrowedFd<'_>, name: &[u8]| openat(dir, name, DIRECTORY_FLAGS, Mode::empty());
+        let open = |dir: BorrowedFd<'_>, name: &[u8]| open_unnoticed(dir, name, DIRECTORY_FLAGS);
         if let Some(parent) = &pending.parent {
             let name = self.lock().places[pending.number as usize].name.clone();
             return open(parent.fd.as_fd(), &name);
