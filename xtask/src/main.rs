@@ -33,7 +33,7 @@ cargo xtask TASK
   roundtrip DIR [--corpus=NAME,...] [--levels=0-9] [--profile=release|fast] [--arguments='-S 20 ...']
                           pack trees at several levels, check, mount, unpack, compare
   million                 a million files: build, mount and list within 2 GiB
-  stress [--case=million,sparse,near,images] [--quick] [--levels=1,7] [--limit=512] [--kill=700]
+  stress [--case=million,sparse,near,images] [--quick] [--levels=1,3,7] [--limit=512] [--kill=700]
                           trees that take much memory, built where more than a limit is fatal
   corpora [NAME|all [DEST]]
                           make the trees of the benchmarks, or list them

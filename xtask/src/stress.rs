@@ -8,11 +8,14 @@ use anyhow::{Context, Result, ensure};
 use durin_testkit::programs::Programs;
 use durin_testkit::stress::{Case, Scale, Trial};
 
+use crate::bench::definition::levels;
 use crate::report::size;
 use crate::workspace;
 
 /// One of each codec family.
-const LEVELS: &str = "1,7";
+const LEVELS: &str = "1,3,7";
+/// Lower levels only look for equal files.
+const SEARCH_LEVEL_MIN: u8 = 3;
 const LIMIT_MIB: u64 = 512;
 const KILL_MIB: u64 = 700;
 
@@ -44,7 +47,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
     let programs = Programs::in_dir(&programs);
     let scratch = workspace::scratch_dir()?;
     let mut failures = 0;
-    for level in option("levels").unwrap_or(LEVELS).split(',') {
+    for level in levels(option("levels").unwrap_or(LEVELS))? {
         for case in &cases {
             let trial = Trial {
                 programs: &programs,
@@ -52,6 +55,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
                 case: *case,
                 scale,
                 build_args: &[&format!("-l{level}")],
+                finds_repetitions: level >= SEARCH_LEVEL_MIN,
                 limit_mib,
                 kill_mib,
             };
@@ -63,7 +67,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
 }
 
 /// Runs a trial and says how it went.
-fn one(trial: &Trial<'_>, level: &str) -> Result<bool> {
+fn one(trial: &Trial<'_>, level: u8) -> Result<bool> {
     let report = trial.run()?;
     let watch = match &report.without_group {
         None => "control group".to_owned(),

@@ -35,11 +35,8 @@ use crate::streams::streams;
 use crate::sync::{no_thread, run_detached};
 use crate::times::warn_if_coarse;
 use crate::transform::transform;
-use crate::tree::{bytes_of, usize_of};
+use crate::tree::usize_of;
 use durin_format::events::Events;
-
-/// What describing an entry takes beside the tables of the tree, at most.
-const METADATA_BYTES_PER_ENTRY: u64 = 200;
 
 /// Builds an image and writes it to `output`, from its first byte to its last without going back.
 ///
@@ -121,18 +118,6 @@ fn run(context: Context<'_>, output: &mut dyn Write) -> Result<Report> {
     } = analysis;
     drop(sketches);
 
-    let facts = Facts {
-        table_bytes: tree.bytes()
-            + files.bytes()
-            + contents.bytes()
-            + streams
-                .iter()
-                .map(|stream| bytes_of(&stream.fragments))
-                .sum::<u64>(),
-        metadata_bytes: METADATA_BYTES_PER_ENTRY * tree.entries.len() as u64,
-        ..Facts::default()
-    };
-
     begin(Phase::Writing, "building blocks");
     let mut emitter = Emitter::start(context, output)?;
     let source = Source {
@@ -144,7 +129,7 @@ fn run(context: Context<'_>, output: &mut dyn Write) -> Result<Report> {
         streams: &streams,
         root,
     };
-    let budget = source.budget(facts);
+    let budget = Budget::of(context, &Facts::of(&source));
     let chunks = write_blocks(&source, &budget, &mut emitter)?;
 
     begin(Phase::Metadata, "building metadata");
@@ -199,23 +184,8 @@ pub fn decide(
 }
 
 impl Source<'_> {
-    /// Divides the memory, now that it is known what is to be done.
-    fn budget(&self, facts: Facts) -> Budget {
-        let options = self.context.options;
-        let codings = self.streams.iter().map(|stream| self.coding(stream));
-        let encoder_bytes = codings.map(|coding| coding.spec.encoder_bytes(coding.block_len));
-        let data_len = self.data_len();
-        let facts = Facts {
-            data_len,
-            block_len: data_len.min(u64::from(options.block_size())),
-            encoder_bytes: encoder_bytes.max().unwrap_or(0),
-            index_entries_wanted: self.index_entries(),
-            ..facts
-        };
-        Budget::of(self.context, &facts)
-    }
-
-    fn coding(&self, stream: &Stream) -> Coding {
+    /// Returns how a stream is compressed.
+    pub(crate) fn coding(&self, stream: &Stream) -> Coding {
         let block_size = self.context.options.block_size();
         let block_len = u64::from(stream.settings.block_len(block_size));
         Coding {

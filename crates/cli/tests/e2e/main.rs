@@ -12,5 +12,6 @@ mod hostile_bytes;
 mod many_files;
 mod round_trip;
 mod soft_errors;
+mod stress;
 mod support;
 mod vectors;

@@ -11,12 +11,14 @@
 //! the tree, the options and the limit, and on nothing of the machine; all else here is a matter of speed.
 
 mod cgroup;
+mod facts;
 mod machine;
 mod usage;
 
 use crate::context::Context;
 use crate::read::{RUN_LEN, RUNS_PER_READER};
 
+pub(crate) use facts::Facts;
 pub(crate) use machine::automatic_limit;
 pub(crate) use usage::peak_bytes;
 
@@ -24,8 +26,8 @@ pub(crate) use usage::peak_bytes;
 const PROGRAM_BYTES: u64 = 16 << 20;
 /// What a thread costs beyond what is counted elsewhere: touched stack and partly used pages of the allocator.
 const THREAD_BYTES: u64 = 512 << 10;
-/// What an entry of the segmenter's index takes, with the free places of the table.
-pub(crate) const INDEX_ENTRY_BYTES: u64 = 16;
+/// What an entry of the segmenter's index takes: its 8 bytes, and half as much again while the table doubles.
+pub(crate) const INDEX_ENTRY_BYTES: u64 = 12;
 /// The smallest index: a mebibyte would be no relief to anybody.
 const INDEX_ENTRIES_MIN: u64 = 1 << 16;
 /// The share of what is left for the index; the rest serves speed, and blocks are larger than any index needs to be.
@@ -36,23 +38,6 @@ const BLOCK_COUNT_MAX: u64 = 4096;
 const WAITING_PER_WORKER: u64 = 2;
 /// Bytes of small blocks that may wait, so that the queues are worth their locks.
 const WAITING_BYTES: u64 = 16 << 20;
-
-/// What the division depends on.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Facts {
-    /// Bytes of all tables that stay in memory while blocks are written.
-    pub(crate) table_bytes: u64,
-    /// Bytes that describing the tree takes in the end, beside the tables, when blocks and encoders are gone.
-    pub(crate) metadata_bytes: u64,
-    /// Bytes of all contents, without holes.
-    pub(crate) data_len: u64,
-    /// Bytes of the largest block.
-    pub(crate) block_len: u64,
-    /// Bytes of what one thread needs to compress, its output included.
-    pub(crate) encoder_bytes: u64,
-    /// Entries that an index of full density would have for this much data.
-    pub(crate) index_entries_wanted: u64,
-}
 
 /// How the limit is divided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -154,7 +139,7 @@ fn divide(limit: u64, facts: &Facts, request: Request) -> Budget {
         .min(BLOCK_COUNT_MAX);
     let waiting = take(waiting, block_len);
     let history_bytes = take(facts.data_len, 1);
-    let at_the_end = tables + facts.metadata_bytes;
+    let at_the_end = (tables + facts.described_bytes).max(PROGRAM_BYTES + facts.frozen_bytes);
     Budget {
         workers: saturating(workers),
         blocks_in_flight: saturating(2 + workers + waiting),
@@ -194,7 +179,8 @@ mod tests {
     fn facts() -> Facts {
         Facts {
             table_bytes: 50 * MIB,
-            metadata_bytes: 20 * MIB,
+            described_bytes: 20 * MIB,
+            frozen_bytes: 60 * MIB,
             data_len: 4 << 30,
             block_len: 16 * MIB,
             encoder_bytes: 100 * MIB,

@@ -55,6 +55,19 @@ fn any_number_of_threads() {
 }
 
 #[test]
+fn any_limit_on_memory() {
+    let dir = tree();
+    let mut options = options(dir.path());
+    options.compression = Spec::parse("zstd:level=1").unwrap().into();
+    (options.workers, options.scanner_workers) = (2, 2);
+    let expected = build(&options).bytes;
+    for limit in [1, 64 << 20, 512 << 20, 1 << 40] {
+        options.memory_limit = Some(limit);
+        assert!(build(&options).bytes == expected, "{limit}");
+    }
+}
+
+#[test]
 fn any_order_of_creation() {
     let names: Vec<String> = (0..300)
         .map(|index| format!("name{:03}", index * 7 % 300))

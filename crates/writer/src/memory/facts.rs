@@ -1,0 +1,61 @@
+//! What a build will need, from what is known once it is ordered.
+
+use crate::category::Stream;
+use crate::read::Source;
+use crate::tree::{bytes_of, usize_of};
+
+/// What describing an entry takes beside the tables of the tree, at most: its place by name, its string, its inode.
+const DESCRIBED_BYTES_PER_ENTRY: u64 = 120;
+/// What an entry takes in the finished metadata, with its chunk, and once more as it is laid out.
+const FROZEN_BYTES_PER_ENTRY: u64 = 24;
+/// What the segmenter keeps for each content: a range, a chunk, and where it came from.
+const SEGMENTED_BYTES_PER_CONTENT: u64 = 48;
+/// The segmenter keeps a hash of 16 bytes for each 16 KiB of data that is no longer in memory.
+const HASHED_BYTES_PER_DATA_LOG2: u32 = 10;
+
+/// What the division depends on.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Facts {
+    /// Bytes of all tables that stay in memory while blocks are written.
+    pub(crate) table_bytes: u64,
+    /// Bytes that describing the tree takes in the end, beside the tables, when blocks and encoders are gone.
+    pub(crate) described_bytes: u64,
+    /// Bytes of the described tree and of what compresses it, when the tables are gone too.
+    pub(crate) frozen_bytes: u64,
+    /// Bytes of all contents, without holes.
+    pub(crate) data_len: u64,
+    /// Bytes of the largest block.
+    pub(crate) block_len: u64,
+    /// Bytes of what one thread needs to compress, its output included.
+    pub(crate) encoder_bytes: u64,
+    /// Entries that an index of full density would have for this much data.
+    pub(crate) index_entries_wanted: u64,
+}
+
+impl Facts {
+    pub(crate) fn of(source: &Source<'_>) -> Self {
+        let options = source.context.options;
+        let fragments = |stream: &Stream| bytes_of(&stream.fragments);
+        let fragment_bytes: u64 = source.streams.iter().map(fragments).sum();
+        let data_len = source.data_len();
+        let entries = source.tree.entries.len() as u64;
+        let frozen = FROZEN_BYTES_PER_ENTRY * entries;
+        let packing = &options.metadata_compression;
+        let codings = source.streams.iter().map(|stream| source.coding(stream));
+        let encoder_bytes = codings.map(|coding| coding.spec.encoder_bytes(coding.block_len));
+        Self {
+            table_bytes: source.tree.bytes()
+                + source.files.bytes()
+                + source.contents.bytes()
+                + fragment_bytes
+                + SEGMENTED_BYTES_PER_CONTENT * u64::from(source.contents.len())
+                + (data_len >> HASHED_BYTES_PER_DATA_LOG2),
+            described_bytes: DESCRIBED_BYTES_PER_ENTRY * entries,
+            frozen_bytes: frozen * 2 + packing.encoder_bytes(usize_of(frozen)),
+            data_len,
+            block_len: data_len.min(u64::from(options.block_size())),
+            encoder_bytes: encoder_bytes.max().unwrap_or(0),
+            index_entries_wanted: source.index_entries(),
+        }
+    }
+}
