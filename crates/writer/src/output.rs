@@ -118,6 +118,15 @@ impl AtomicFile {
         Ok((found.dev(), found.ino()))
     }
 
+    /// Returns the name that a process which ends at once must remove; most file systems do without one.
+    #[must_use]
+    pub fn temporary(&self) -> Option<&Path> {
+        match &self.place {
+            Place::Temporary(path) => Some(path),
+            Place::Nameless | Place::Target => None,
+        }
+    }
+
     /// Gives the file its name, once all of it is on the disk.
     ///
     /// # Errors

@@ -1,10 +1,15 @@
 //! Interruption: the signals that ask a program to stop become a flag that the libraries look at.
 
-use std::io;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
 
+use durin_format::Error;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+
+use super::exit::Failure;
 
 /// The signals that end a program in an orderly way: not the one for a lost terminal when whoever started it has said,
 /// as `nohup` does, that it shall outlive that.
@@ -46,6 +51,67 @@ pub(crate) fn received() -> Option<u8> {
         0 => None,
         signal => u8::try_from(signal).ok(),
     }
+}
+
+/// How long a build that is to stop may tidy up after itself. Stages look every 50 ms, but sorting millions of names takes
+/// longer, and so may a disk that does not answer.
+const TIDY_TIME_MAX: Duration = Duration::from_millis(200);
+/// How often the flag is looked at: not to be felt, and no load.
+const POLL: Duration = Duration::from_millis(20);
+
+/// Ends the process if work does not end soon after it was asked to.
+///
+/// Dropped when the work has ended, which it does not survive for an instant: either the work's own end counts or this.
+#[derive(Debug)]
+pub(crate) struct Deadline {
+    is_over: Arc<AtomicBool>,
+}
+
+impl Deadline {
+    /// Watches the flag `cancel`. A process that is ended removes the file `temporary` first.
+    ///
+    /// Where no thread is given for it, the work ends when it ends.
+    pub(crate) fn after(cancel: &Arc<AtomicBool>, temporary: Option<PathBuf>) -> Self {
+        let is_over = Arc::new(AtomicBool::new(false));
+        let watch = {
+            let (cancel, is_over) = (Arc::clone(cancel), Arc::clone(&is_over));
+            move || {
+                while !cancel.load(Ordering::Relaxed) {
+                    if is_over.load(Ordering::Relaxed) {
+                        return;
+                    }
+                    std::thread::sleep(POLL);
+                }
+                std::thread::sleep(TIDY_TIME_MAX);
+                if !is_over.swap(true, Ordering::SeqCst) {
+                    end(temporary.as_deref());
+                }
+            }
+        };
+        std::thread::Builder::new().spawn(watch).ok();
+        Self { is_over }
+    }
+}
+
+impl Drop for Deadline {
+    fn drop(&mut self) {
+        while self.is_over.swap(true, Ordering::SeqCst) {
+            // The process is being ended.
+            std::thread::park();
+        }
+    }
+}
+
+fn end(temporary: Option<&Path>) {
+    if let Some(temporary) = temporary {
+        // There is nobody left to tell; what remains has a name that shows it is temporary.
+        drop(std::fs::remove_file(temporary));
+    }
+    let failure = Failure::Error(Error::cancelled());
+    if let Some(message) = failure.message() {
+        drop(writeln!(io::stderr(), "{message}"));
+    }
+    std::process::exit(i32::from(failure.code()));
 }
 
 #[cfg(test)]

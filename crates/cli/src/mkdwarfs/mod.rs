@@ -17,7 +17,7 @@ mod summary;
 
 use std::ffi::OsString;
 use std::io::{self, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -31,6 +31,7 @@ use durin_writer::{BuildOptions, Report, Stats};
 use crate::common::exit::{self, Failure};
 use crate::common::logger::Logger;
 use crate::common::program::{self, Program};
+use crate::common::signals::Deadline;
 use crate::common::{arguments, escape, output, progress, signals};
 
 use options::Options;
@@ -127,10 +128,11 @@ fn estimate(
     options: &Options,
     build: &BuildOptions,
     logger: &Logger,
-    cancel: &AtomicBool,
+    cancel: &Arc<AtomicBool>,
 ) -> Result<u8, Failure> {
     let started = Instant::now();
     logger.event("start", start_fields(build, None));
+    let _deadline = Deadline::after(cancel, None);
     let estimate = with_progress(options, logger, |figures| {
         durin_writer::estimate(build, figures, logger, cancel)
     })?;
@@ -165,10 +167,17 @@ fn run_build(
     mut build: BuildOptions,
     target: &Path,
     logger: &Logger,
-    cancel: &AtomicBool,
+    cancel: &Arc<AtomicBool>,
 ) -> Result<Report, Failure> {
     if output::is_stdout(target) {
-        return build_with_progress(options, &build, &mut io::stdout().lock(), logger, cancel);
+        return build_with_progress(
+            options,
+            &build,
+            &mut io::stdout().lock(),
+            None,
+            logger,
+            cancel,
+        );
     }
     let overwrite = if options.basic.force {
         Overwrite::Allow
@@ -177,7 +186,8 @@ fn run_build(
     };
     let mut file = AtomicFile::create(target, overwrite)?;
     build.exclude_ids.push(file.id()?);
-    let report = build_with_progress(options, &build, &mut file, logger, cancel)?;
+    let temporary = file.temporary().map(Path::to_owned);
+    let report = build_with_progress(options, &build, &mut file, temporary, logger, cancel)?;
     file.commit()?;
     Ok(report)
 }
@@ -186,9 +196,11 @@ fn build_with_progress(
     options: &Options,
     build: &BuildOptions,
     target: &mut dyn Write,
+    temporary: Option<PathBuf>,
     logger: &Logger,
-    cancel: &AtomicBool,
+    cancel: &Arc<AtomicBool>,
 ) -> Result<Report, Failure> {
+    let _deadline = Deadline::after(cancel, temporary);
     with_progress(options, logger, |figures| {
         durin_writer::build(build, target, figures, logger, cancel)
     })

@@ -4,9 +4,12 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use durin_testkit::made_tree::make_many;
 use durin_testkit::mount::unmount;
 use durin_testkit::random::Random;
+use durin_testkit::run::pid_of;
 use durin_testkit::skip::{is_root, skipped};
+use rustix::process::Signal;
 
 use crate::support::{names_in, programs, subdir, work_dir};
 
@@ -67,6 +70,61 @@ fn kill_at_any_moment_leaves_no_partial_image() {
         "only {killed} of the builds were killed before they ended"
     );
     programs().build(&source, &image).args(["-l1"]).succeed();
+}
+
+#[test]
+fn a_signal_at_any_moment_ends_the_build_at_once() {
+    /// Ten times what it takes, for a machine that is busy with other tests.
+    const END_TIME_MAX: Duration = Duration::from_secs(4);
+    let work = work_dir();
+    let source = subdir(&work, "source");
+    fill(&source);
+    make_many(&subdir(&work, "source/many"), 5000).unwrap();
+    let out = subdir(&work, "out");
+    let image = out.join("image.dwarfs");
+    let build = |image: &Path| {
+        programs()
+            .build(&source, image)
+            .args(["-l7", "-S22", "--force", "--progress=none"])
+    };
+    let whole = build(&image).succeed();
+    std::fs::remove_file(&image).unwrap();
+
+    let mut random = Random::new(6);
+    let mut interrupted = 0;
+    for round in 0..16 {
+        let replaces = round % 2 == 1;
+        if replaces {
+            std::fs::write(&image, OLD).unwrap();
+        }
+        let signal = [Signal::INT, Signal::TERM][round / 2 % 2];
+        let mut command = Command::new(programs().path("mkdwarfs"));
+        command.arg("-i").arg(&source).arg("-o").arg(&image);
+        command.args(["-l7", "-S22", "--force", "--progress=none"]);
+        command
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        let mut child = command.spawn().unwrap();
+        let moment = random.below(u64::try_from(whole.wall.as_micros()).unwrap().max(1));
+        // Before that the program may not have begun to watch for signals.
+        std::thread::sleep(Duration::from_micros(moment).max(Duration::from_millis(50)));
+        let sent = std::time::Instant::now();
+        rustix::process::kill_process(pid_of(&child), signal).ok();
+        let code = child.wait().unwrap().code();
+        assert!(sent.elapsed() < END_TIME_MAX, "{:?} to end", sent.elapsed());
+        let is_interrupted = code != Some(0);
+        interrupted += usize::from(is_interrupted);
+        assert_untouched_or_whole(&image, replaces, is_interrupted);
+        let left = names_in(&out);
+        let expected = usize::from(replaces || !is_interrupted);
+        assert_eq!(left.len(), expected, "{left:?} after code {code:?}");
+        std::fs::remove_file(&image).ok();
+    }
+    assert!(
+        interrupted > 4,
+        "only {interrupted} builds were interrupted"
+    );
 }
 
 fn assert_untouched_or_whole(image: &Path, replaces: bool, was_killed: bool) {

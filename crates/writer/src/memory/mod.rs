@@ -67,7 +67,9 @@ impl Budget {
             workers: options.workers.max(1) as u64,
             readers: options.scanner_workers.max(1) as u64,
         };
-        let budget = divide(limit, facts, request);
+        let mut budget = divide(limit, facts, request);
+        // What looking at files took is no guess any more.
+        budget.estimate = budget.estimate.max(peak_bytes());
         let [estimate, limit] = [budget.estimate, budget.limit].map(display);
         if budget.estimate > budget.limit {
             context.events.warn(&format!(
