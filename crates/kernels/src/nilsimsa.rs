@@ -6,22 +6,19 @@
 /// A permutation of all bytes.
 const SCRAMBLED: [u8; 256] = scrambled();
 
-/// Walks through the bytes by a congruence, and takes the next one that is free.
+/// Walks through the bytes in a scattered way, and takes the next one that is free.
 const fn scrambled() -> [u8; 256] {
     let mut table = [0; 256];
     let mut is_taken = [false; 256];
     let mut at = 0;
-    let mut value: usize = 0;
+    let mut value: u8 = 0;
     while at < table.len() {
-        value = ((value * 53 + 1) & 0xff) * 2;
-        if value > 255 {
-            value -= 255;
+        value = value.wrapping_mul(53).wrapping_add(1).rotate_left(1);
+        while is_taken[value as usize] {
+            value = value.wrapping_add(1);
         }
-        while is_taken[value] {
-            value = (value + 1) & 0xff;
-        }
-        is_taken[value] = true;
-        table[at] = (value & 0xff) as u8;
+        is_taken[value as usize] = true;
+        table[at] = value;
         at += 1;
     }
     table

@@ -56,7 +56,6 @@ mod scan;
 pub mod script;
 mod script_order;
 mod segment;
-#[allow(dead_code, reason = "the pass that makes sketches is the next to come")]
 mod sketch;
 mod sparse;
 pub mod stats;
@@ -72,7 +71,7 @@ pub use category::CATEGORY_NAMES;
 pub use category_presets::{CategoryPresets, usual_categorizers};
 pub use estimate::Estimate;
 pub use memory::automatic_memory_limit;
-pub use options::{BuildOptions, Input, Order, PackOptions, TimeResolution};
+pub use options::{BuildOptions, Input, NilsimsaOptions, Order, PackOptions, TimeResolution};
 pub use per_category::PerCategory;
 pub use pipeline::{build, decide, estimate};
 pub use report::{CategoryReport, Critical, Report};

@@ -50,6 +50,8 @@ pub struct BuildOptions {
     pub history_compression: Spec,
     /// In which order contents are stored.
     pub order: PerCategory<Order>,
+    /// Contents larger than this are not compared with others: they are stored first, the largest first.
+    pub max_similarity_size: Option<u64>,
     /// How long the windows are by which repetitions are found, as a power of two; 0 searches for none.
     pub window_size: PerCategory<u32>,
     /// By which power of two windows lie closer than they are long.
@@ -148,8 +150,30 @@ pub enum Order {
     Path,
     /// By base name, then by the names of the parents upwards.
     Revpath,
+    /// Along the paths, and contents that are much alike next to each other.
+    Similarity,
+    /// By clusters of Nilsimsa digests.
+    Nilsimsa(NilsimsaOptions),
     /// As listed (paths relative to the input; a leading `/` is ignored), then the others by path.
     Explicit(Vec<PathBuf>),
+}
+
+/// Limits of the clustering by Nilsimsa digests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NilsimsaOptions {
+    /// Clusters that a set of digests is divided into, at most.
+    pub max_children: u32,
+    /// Members of a cluster that is not divided further.
+    pub max_cluster_size: u32,
+}
+
+impl Default for NilsimsaOptions {
+    fn default() -> Self {
+        Self {
+            max_children: 16_384,
+            max_cluster_size: 16_384,
+        }
+    }
 }
 
 /// The unit of stored times: a divisor or a multiple of one second.
@@ -332,6 +356,7 @@ impl BuildOptions {
             metadata_compression: Spec::NULL,
             history_compression: Spec::NULL,
             order: Order::Path.into(),
+            max_similarity_size: None,
             window_size: 0.into(),
             window_step: 0.into(),
             max_lookback_blocks: 1.into(),

@@ -25,6 +25,7 @@ use crate::filter::Decision;
 use crate::memory::{Budget, Facts, peak_bytes};
 use crate::metadata::Described;
 use crate::options::BuildOptions;
+use crate::order::ORDER_BYTES_PER_CONTENT_MAX;
 use crate::read::{Reader, Source};
 use crate::report::Report;
 use crate::scan;
@@ -116,6 +117,7 @@ fn run(context: Context<'_>, output: &mut dyn Write) -> Result<Report> {
     let Analysis {
         contents, sketches, ..
     } = analysis;
+    let ordering_bytes = sketches.bytes() + ORDER_BYTES_PER_CONTENT_MAX * u64::from(contents.len());
     drop(sketches);
 
     begin(Phase::Writing, "building blocks");
@@ -129,7 +131,7 @@ fn run(context: Context<'_>, output: &mut dyn Write) -> Result<Report> {
         streams: &streams,
         root,
     };
-    let budget = Budget::of(context, &Facts::of(&source));
+    let budget = Budget::of(context, &Facts::of(&source, ordering_bytes));
     let chunks = write_blocks(&source, &budget, &mut emitter)?;
 
     begin(Phase::Metadata, "building metadata");

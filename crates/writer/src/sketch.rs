@@ -9,6 +9,10 @@ use durin_kernels::shingles::next_below;
 /// How many words a sketch has.
 pub(crate) const SKETCH_WORDS: usize = 16;
 
+/// How much of a content is looked at for its similarity. What is larger fills blocks by itself, so that its neighbours
+/// hardly matter: time is better spent elsewhere.
+const SKETCHED_LEN_MAX: usize = 64 << 20;
+
 /// What is sketched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SketchKind {
@@ -42,6 +46,8 @@ enum State {
 /// The least hashes so far, in ascending order.
 #[derive(Clone, Copy, Debug)]
 struct Minima {
+    /// Bytes that may still come.
+    left: usize,
     hash: u64,
     least: [u64; SKETCH_WORDS],
 }
@@ -65,6 +71,15 @@ impl Sketcher {
         }
     }
 
+    /// Whether further bytes would not change the sketch.
+    pub(crate) fn has_enough(&self) -> bool {
+        match &self.state {
+            State::None => true,
+            State::Similarity(minima) => minima.left == 0,
+            State::Nilsimsa(_) => false,
+        }
+    }
+
     /// Returns the sketch of what came since the last call.
     pub(crate) fn finish(&mut self) -> Sketch {
         match &mut self.state {
@@ -80,11 +95,14 @@ impl Sketcher {
 
 impl Minima {
     const EMPTY: Self = Self {
+        left: SKETCHED_LEN_MAX,
         hash: 0,
         least: [u64::MAX; SKETCH_WORDS],
     };
 
-    fn update(&mut self, mut data: &[u8]) {
+    fn update(&mut self, data: &[u8]) {
+        let mut data = &data[..data.len().min(self.left)];
+        self.left -= data.len();
         // The limit falls quickly, and nearly no hash of a long content is below it.
         while let Some(taken) = next_below(data, &mut self.hash, self.least[SKETCH_WORDS - 1]) {
             data = &data[taken..];
@@ -117,6 +135,7 @@ impl Sketch {
     }
 
     /// How many hashes there are.
+    #[cfg(test)]
     pub(crate) fn hash_count(&self) -> u32 {
         self.words.iter().map(|word| u32::from(*word != 0)).sum()
     }

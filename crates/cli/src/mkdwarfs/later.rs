@@ -5,14 +5,10 @@ use std::ffi::OsString;
 use clap::Args;
 
 use crate::common::exit::Failure;
-use crate::common::logger::Logger;
 
 /// Options without an effect yet, hidden from the help.
 #[derive(Args, Debug)]
 pub(crate) struct Later {
-    #[arg(long, value_name = "SIZE", hide = true)]
-    max_similarity_size: Vec<String>,
-
     #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "", hide = true)]
     recompress: Option<OsString>,
     #[arg(long, hide = true)]
@@ -28,8 +24,8 @@ pub(crate) struct Later {
 }
 
 impl Later {
-    /// Warns about options that only tune what is not there, and refuses those that would have to do something.
-    pub(crate) fn check(&self, logger: &Logger) -> Result<(), Failure> {
+    /// Refuses them.
+    pub(crate) fn check(&self) -> Result<(), Failure> {
         let refused = [
             ("--recompress", self.recompress.is_some()),
             (
@@ -43,10 +39,6 @@ impl Later {
         ];
         if let Some((name, _)) = refused.into_iter().find(|(_, given)| *given) {
             return Err(not_supported(name));
-        }
-        let tuning = [("--max-similarity-size", &self.max_similarity_size)];
-        for (name, _) in tuning.into_iter().filter(|(_, values)| !values.is_empty()) {
-            logger.warn(format!("{name} has no effect in this release"));
         }
         Ok(())
     }

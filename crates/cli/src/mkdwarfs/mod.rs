@@ -72,7 +72,7 @@ impl Program for Mkdwarfs {
     }
 
     fn run(options: &Options, matches: &ArgMatches, logger: &Logger) -> Result<u8, Failure> {
-        options.later.check(logger)?;
+        options.later.check()?;
         let cancel =
             signals::cancel_flag().map_err(|error| Error::io("cannot watch for signals", error))?;
         let scripted = script::load(options, matches, logger, &cancel)?;

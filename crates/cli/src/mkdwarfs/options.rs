@@ -120,11 +120,15 @@ pub(crate) struct Advanced {
     #[arg(short = 'L', long, value_name = "SIZE", default_value = "auto", value_parser = memory_limit)]
     pub(crate) memory_limit: MemoryLimit,
 
-    /// Order of the files in the image: none, path, revpath, explicit:file=FILE [default: by level]
+    /// Order of the files in the image: none, path, revpath, similarity, nilsimsa, explicit:file=FILE [default: by level]
     ///
-    /// May be given several times, with CATEGORY[,CATEGORY...]:: in front for these categories only.
+    /// 'similarity' goes along the paths, but puts files that are much alike next to each other, such as the versions of one file. 'nilsimsa' clusters files by digests as other programs do; 'nilsimsa:max-children=N:max-cluster-size=N' sets its limits (16k each). In 'explicit' orders, files that are not listed follow by path. May be given several times, with CATEGORY[,CATEGORY...]:: in front for these categories only.
     #[arg(long, value_name = "[CAT::]ORDER")]
     pub(crate) order: Vec<String>,
+
+    /// Files larger than this are not compared with others by 'similarity' and 'nilsimsa', but stored first [default: no limit]
+    #[arg(long, value_name = "SIZE", value_parser = byte_size, hide_short_help = true)]
+    pub(crate) max_similarity_size: Option<u64>,
 
     /// Hash that finds files with equal contents, or 'none'
     ///

@@ -6,10 +6,10 @@ use std::os::unix::ffi::OsStringExt as _;
 use std::path::PathBuf;
 
 use durin_format::Error;
-use durin_writer::Order;
+use durin_writer::{NilsimsaOptions, Order};
 
-use super::later::not_supported;
 use crate::common::exit::Failure;
+use crate::common::size;
 
 /// The order that a value of the option asks for, without categories.
 pub(super) fn parse(spec: &str) -> Result<Order, Failure> {
@@ -25,14 +25,42 @@ pub(super) fn parse(spec: &str) -> Result<Order, Failure> {
         ("explicit", None) => Err(Failure::Usage(
             "--order=explicit needs a file: explicit:file=FILE".to_owned(),
         )),
-        ("similarity" | "nilsimsa", _) => Err(not_supported(&format!("--order={mode}"))),
-        ("none" | "path" | "revpath", Some(_)) => {
+        ("similarity", None) => Ok(Order::Similarity),
+        ("nilsimsa", options) => nilsimsa(options),
+        ("none" | "path" | "revpath" | "similarity", Some(_)) => {
             Err(Failure::Usage(format!("--order={mode} takes no options")))
         }
         _ => Err(Failure::Usage(format!(
-            "unknown order '{spec}' (none, path, revpath, explicit:file=FILE)"
+            "unknown order '{spec}' (none, path, revpath, similarity, nilsimsa, explicit:file=FILE)"
         ))),
     }
+}
+
+/// Options of the form `max-children=N:max-cluster-size=N`.
+fn nilsimsa(options: Option<&str>) -> Result<Order, Failure> {
+    let mut limits = NilsimsaOptions::default();
+    for option in options.into_iter().flat_map(|options| options.split(':')) {
+        let unknown = || {
+            Failure::Usage(format!(
+                "unknown option '{option}' of --order=nilsimsa (max-children=N, max-cluster-size=N)"
+            ))
+        };
+        let (name, value) = option.split_once('=').ok_or_else(unknown)?;
+        let limit = match name {
+            "max-children" => &mut limits.max_children,
+            "max-cluster-size" => &mut limits.max_cluster_size,
+            _ => return Err(unknown()),
+        };
+        let number = size::parse(value).map_err(Failure::Usage)?;
+        // More than there can be files is no limit.
+        *limit = u32::try_from(number).unwrap_or(u32::MAX);
+        if *limit == 0 {
+            return Err(Failure::Usage(format!(
+                "--order=nilsimsa: {name} must be at least 1"
+            )));
+        }
+    }
+    Ok(Order::Nilsimsa(limits))
 }
 
 fn explicit(option: &str) -> Result<Order, Failure> {
@@ -69,16 +97,33 @@ mod tests {
     }
 
     #[test]
-    fn tells_unknown_from_not_supported() {
+    fn limits_of_nilsimsa() {
+        let limits = |max_children, max_cluster_size| {
+            Ok(Order::Nilsimsa(NilsimsaOptions {
+                max_children,
+                max_cluster_size,
+            }))
+        };
+        assert_eq!(order("similarity"), Ok(Order::Similarity));
+        assert_eq!(order("nilsimsa"), limits(16_384, 16_384));
+        assert_eq!(order("nilsimsa:max-children=1k"), limits(1024, 16_384));
+        assert_eq!(
+            order("nilsimsa:max-cluster-size=100:max-children=1t"),
+            limits(u32::MAX, 100)
+        );
+    }
+
+    #[test]
+    fn tells_what_is_wrong() {
         let check = |spec: &str, message: &str| {
             let error = order(spec).err().unwrap_or_default();
             assert!(error.contains(message), "{spec}: {error}");
         };
-        check("similarity", "not supported by this release yet");
-        check(
-            "nilsimsa:max-children=1k",
-            "not supported by this release yet",
-        );
+        check("similarity:x=1", "takes no options");
+        check("nilsimsa:", "unknown option ''");
+        check("nilsimsa:depth=3", "unknown option 'depth=3'");
+        check("nilsimsa:max-children=0", "at least 1");
+        check("nilsimsa:max-children=many", "a size is a number");
         check("size", "unknown order");
         check("path:x=1", "takes no options");
         check("explicit", "needs a file");

@@ -72,6 +72,7 @@ pub(super) fn build_options(
         )?,
         history_compression: preset(&compression.history_compression, level.history_compression)?,
         order: file_order,
+        max_similarity_size: options.advanced.max_similarity_size,
         window_size,
         window_step: numbers(
             "--window-step",

@@ -285,8 +285,6 @@ fn what_is_not_there_yet_says_so() {
         &["--recompress=metadata"],
         &["--rebuild-metadata"],
         &["--change-block-size"],
-        &["--order=similarity"],
-        &["--order=nilsimsa:max-children=1k"],
     ] {
         fails_with(
             place.build("image").args(arguments),
@@ -297,18 +295,22 @@ fn what_is_not_there_yet_says_so() {
 }
 
 #[test]
-fn tuning_of_what_is_not_there_yet_only_warns() {
+fn orders_that_look_at_contents() {
     let place = Place::new();
-    let outcome = place
-        .build("image")
-        .args(["--max-similarity-size=1k"])
-        .succeed();
-    assert!(
-        outcome
-            .stderr
-            .contains("--max-similarity-size has no effect"),
-        "{}",
-        outcome.stderr
+    for (name, arguments) in [
+        ("similar", ["--order=similarity"].as_slice()),
+        ("digests", &["--order=nilsimsa:max-children=1k"]),
+        ("large", &["--order=similarity", "--max-similarity-size=1k"]),
+    ] {
+        place.build(name).args(arguments).succeed();
+    }
+    fails_with(
+        place.build("bad").args(["--order=nilsimsa:max-children=0"]),
+        "at least 1",
+    );
+    fails_with(
+        place.build("bad").args(["--max-similarity-size=big"]),
+        "a size is a number",
     );
 }
 

@@ -85,6 +85,7 @@ impl<'a> Worker<'a> {
             len: file.size,
         }];
         let extents = pass.sparse.get(&index);
+        let sketched_max = pass.context.options.max_similarity_size.unwrap_or(u64::MAX);
         let mut state = File {
             pass,
             hasher: pass
@@ -93,7 +94,7 @@ impl<'a> Worker<'a> {
                 .map(|digest| digest.hasher()),
             claim: None,
             findings: None,
-            wants_sketch: !pass.kinds.is_empty(),
+            wants_sketch: !pass.kinds.is_empty() && file.size <= sketched_max,
         };
         let mut is_begun = false;
         let mut len = 0;
@@ -229,9 +230,10 @@ impl File<'_> {
             self.pass.context.stats.hashed_bytes.add(piece.len() as u64);
         }
         if self.wants_sketch {
-            for sketcher in sketchers {
+            for sketcher in &mut *sketchers {
                 sketcher.update(piece);
             }
+            self.wants_sketch = !sketchers.iter().all(Sketcher::has_enough);
         }
         if let Some((_, Claim::Image(image))) = &mut self.claim {
             image.look(offset, piece);

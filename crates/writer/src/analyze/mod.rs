@@ -25,7 +25,7 @@ use crate::sketch::{Sketch, SketchKind};
 use crate::sparse::SparseFiles;
 use crate::stats::Stage;
 use crate::sync::in_parallel;
-use crate::tree::Tree;
+use crate::tree::{Tree, bytes_of};
 
 /// The most files that a thread takes at once, which makes taking small ones cheap.
 const BATCH_MAX: usize = 16;
@@ -73,10 +73,17 @@ pub(crate) struct Sketches {
 
 impl Sketches {
     /// Returns the sketch of a content, or nothing if no order wants any of this kind.
-    #[allow(dead_code, reason = "a seam: for orders that look at contents")]
     pub(crate) fn of(&self, kind: SketchKind, content: ContentIndex) -> Option<&Sketch> {
         let (_, sketches) = self.of_kinds.iter().find(|(of, _)| *of == kind)?;
         sketches.get(content as usize)
+    }
+
+    /// Bytes in memory.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.of_kinds
+            .iter()
+            .map(|(_, sketches)| bytes_of(sketches))
+            .sum()
     }
 }
 

@@ -18,6 +18,8 @@ const HASHED_BYTES_PER_DATA_LOG2: u32 = 10;
 pub(crate) struct Facts {
     /// Bytes of all tables that stay in memory while blocks are written.
     pub(crate) table_bytes: u64,
+    /// Bytes that the order took beside the tables, before there were blocks and encoders.
+    pub(crate) ordering_bytes: u64,
     /// Bytes that describing the tree takes in the end, beside the tables, when blocks and encoders are gone.
     pub(crate) described_bytes: u64,
     /// Bytes of the described tree and of what compresses it, when the tables are gone too.
@@ -33,7 +35,7 @@ pub(crate) struct Facts {
 }
 
 impl Facts {
-    pub(crate) fn of(source: &Source<'_>) -> Self {
+    pub(crate) fn of(source: &Source<'_>, ordering_bytes: u64) -> Self {
         let options = source.context.options;
         let fragments = |stream: &Stream| bytes_of(&stream.fragments);
         let fragment_bytes: u64 = source.streams.iter().map(fragments).sum();
@@ -50,6 +52,7 @@ impl Facts {
                 + fragment_bytes
                 + SEGMENTED_BYTES_PER_CONTENT * u64::from(source.contents.len())
                 + (data_len >> HASHED_BYTES_PER_DATA_LOG2),
+            ordering_bytes,
             described_bytes: DESCRIBED_BYTES_PER_ENTRY * entries,
             frozen_bytes: frozen * 2 + packing.encoder_bytes(usize_of(frozen)),
             data_len,

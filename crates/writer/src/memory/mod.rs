@@ -141,7 +141,8 @@ fn divide(limit: u64, facts: &Facts, request: Request) -> Budget {
         .min(BLOCK_COUNT_MAX);
     let waiting = take(waiting, block_len);
     let history_bytes = take(facts.data_len, 1);
-    let at_the_end = (tables + facts.described_bytes).max(PROGRAM_BYTES + facts.frozen_bytes);
+    let before_or_after = facts.ordering_bytes.max(facts.described_bytes);
+    let at_the_end = (tables + before_or_after).max(PROGRAM_BYTES + facts.frozen_bytes);
     Budget {
         workers: saturating(workers),
         blocks_in_flight: saturating(2 + workers + waiting),
@@ -181,6 +182,7 @@ mod tests {
     fn facts() -> Facts {
         Facts {
             table_bytes: 50 * MIB,
+            ordering_bytes: 10 * MIB,
             described_bytes: 20 * MIB,
             frozen_bytes: 60 * MIB,
             data_len: 4 << 30,

@@ -12,5 +12,6 @@ mod faults;
 mod harness;
 mod input;
 mod metadata;
+mod order;
 mod round_trip;
 mod script;

@@ -1,0 +1,144 @@
+//! In which order contents are stored.
+//!
+//! Contents that are alike and close together compress better, and files that are used together should be in the same
+//! blocks. A content that several files have goes where the first of them would. In: the fragments of one stream, and
+//! sketches where the order looks at them. Out: the same fragments in the order of storage.
+
+mod by_name;
+mod nilsimsa;
+mod similarity;
+
+use durin_format::Result;
+
+use self::by_name::Names;
+use crate::analyze::Sketches;
+use crate::category::Fragment;
+use crate::context::Context;
+use crate::dedupe::Contents;
+use crate::files::Files;
+use crate::options::{NilsimsaOptions, Order};
+use crate::script_order::{ContentsView, reorder};
+use crate::sketch::{Sketch, SketchKind};
+use crate::tree::Tree;
+
+/// What ordering takes for each content beside the sketches, at most. Much less in
+/// practice: 44 bytes and what the hashes of one part take for each thread.
+pub(crate) const ORDER_BYTES_PER_CONTENT_MAX: u64 = similarity::BYTES_PER_CONTENT_MAX;
+
+/// What an order must know of contents.
+pub(crate) fn sketch_kind(order: &Order) -> SketchKind {
+    match order {
+        Order::None | Order::Path | Order::Revpath | Order::Explicit(_) => SketchKind::None,
+        Order::Similarity => SketchKind::Similarity,
+        Order::Nilsimsa(_) => SketchKind::Nilsimsa,
+    }
+}
+
+/// Sorts fragments in the order asked for, and then as a script wants.
+///
+/// Fragments of one content stay in the order of their offsets, but for what the script does.
+///
+/// # Errors
+/// Those of the script; `Cancelled`.
+pub(crate) fn order(
+    context: Context<'_>,
+    tree: &Tree,
+    files: &Files,
+    contents: &Contents,
+    order: &Order,
+    fragments: Vec<Fragment>,
+    sketches: &Sketches,
+) -> Result<Vec<Fragment>> {
+    let ordering = Ordering {
+        context,
+        names: Names {
+            tree,
+            files,
+            contents,
+        },
+        sketches,
+    };
+    let ordered = ordering.by_options(order, fragments);
+    context.check_cancelled()?;
+    match context.options.script_with(|hooks| hooks.order) {
+        Some(script) => {
+            let of_fragments: Vec<_> = ordered.iter().map(|fragment| fragment.content).collect();
+            let view = ContentsView::new(tree, files, contents, &of_fragments);
+            reorder(script, &view, &ordered)
+        }
+        None => Ok(ordered),
+    }
+}
+
+/// What the order of one stream is made from.
+#[derive(Clone, Copy)]
+struct Ordering<'a> {
+    context: Context<'a>,
+    names: Names<'a>,
+    sketches: &'a Sketches,
+}
+
+impl Ordering<'_> {
+    fn by_options(self, order: &Order, fragments: Vec<Fragment>) -> Vec<Fragment> {
+        let names = self.names;
+        match order {
+            Order::None => names.as_found(fragments),
+            Order::Path => names.by_path(fragments),
+            Order::Revpath => names.by_names_upwards(fragments),
+            Order::Explicit(paths) => names.as_listed(self.context, paths, fragments),
+            Order::Similarity => {
+                let (large, rest) = self.split_large(fragments);
+                let mut ordered = names.largest_first(large);
+                ordered.extend(self.by_similarity(&names.by_directory(rest)));
+                ordered
+            }
+            Order::Nilsimsa(options) => {
+                let (large, rest) = self.split_large(fragments);
+                let mut ordered = names.largest_first(large);
+                ordered.extend(self.by_nilsimsa(*options, &names.largest_first(rest)));
+                ordered
+            }
+        }
+    }
+
+    /// Sets those aside that the user does not want to be compared.
+    fn split_large(self, fragments: Vec<Fragment>) -> (Vec<Fragment>, Vec<Fragment>) {
+        let max = self.context.options.max_similarity_size.unwrap_or(u64::MAX);
+        fragments
+            .into_iter()
+            .partition(|fragment| fragment.len > max)
+    }
+
+    fn by_similarity(self, fragments: &[Fragment]) -> Vec<Fragment> {
+        let none = Sketch::default();
+        let item = |fragment: &Fragment| {
+            let sketch = self.sketches.of(SketchKind::Similarity, fragment.content);
+            similarity::Item {
+                sketch: sketch.unwrap_or(&none),
+                name: self.names.first_name(fragment.content),
+            }
+        };
+        let items: Vec<_> = fragments.iter().map(item).collect();
+        let places = similarity::order(self.context, &items);
+        places
+            .into_iter()
+            .map(|place| fragments[place as usize])
+            .collect()
+    }
+
+    fn by_nilsimsa(self, options: NilsimsaOptions, fragments: &[Fragment]) -> Vec<Fragment> {
+        let item = |fragment: &Fragment| {
+            let sketch = self.sketches.of(SketchKind::Nilsimsa, fragment.content);
+            nilsimsa::Item {
+                digest: sketch.map_or([0; 4], Sketch::digest),
+                len: fragment.len,
+            }
+        };
+        let items: Vec<_> = fragments.iter().map(item).collect();
+        let places = nilsimsa::order(self.context, &items, options);
+        places
+            .into_iter()
+            .map(|place| fragments[place as usize])
+            .collect()
+    }
+}
