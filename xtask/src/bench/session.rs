@@ -77,8 +77,11 @@ impl Session {
             is_tables_only,
             corpora,
             runs,
+            commit: match option(arguments, "programs") {
+                Some(_) => build_time(&programs)?,
+                None => commit()?,
+            },
             programs,
-            commit: commit()?,
             machine: machine(),
             scratch: workspace::scratch_dir()?,
             lock: option(arguments, "lock").map(PathBuf::from),
@@ -294,6 +297,15 @@ fn one_line(sample: &Sample) -> String {
 /// Where records are kept unless `--record` says otherwise: not in the repository, for they are of one machine.
 fn default_record() -> PathBuf {
     workspace::target_dir().join("bench").join("record.jsonl")
+}
+
+/// Names programs that were built elsewhere, of whose source nothing is known here.
+fn build_time(programs: &Path) -> Result<String> {
+    let program = programs.join("mkdwarfs");
+    let data = program.metadata();
+    let data = data.with_context(|| program.display().to_string())?;
+    let since = data.modified()?.duration_since(std::time::UNIX_EPOCH)?;
+    Ok(format!("durin built at {}", since.as_secs()))
 }
 
 /// The last commit that changed the programs, with a + if they have been changed since.
