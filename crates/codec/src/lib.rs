@@ -39,6 +39,7 @@ mod ricepp;
 mod sample;
 mod size_prefix;
 mod spec;
+mod tables;
 mod versions;
 mod zstd;
 

@@ -3,18 +3,18 @@
 use std::fmt;
 
 use durin_format::{Error, Result};
-use liblzma::stream::{
-    Action, CONCATENATED, Check, Filters, LzmaOptions as Preset, MatchFinder, Mode, PRESET_EXTREME,
-    Status, Stream,
-};
+use liblzma::stream::{Action, CONCATENATED, Status, Stream};
+use liblzma_sys as sys;
 
 use crate::encoder::Encoder;
 use crate::options::Options;
 use crate::output::{fill, reserve_total};
 use crate::sample::Probe;
+use stream::{Compressor, Container, Settings};
 use tune::{Fixed, Model};
 
 mod index;
+mod stream;
 mod tune;
 
 pub(crate) use index::uncompressed_len;
@@ -22,25 +22,28 @@ pub(crate) use index::uncompressed_len;
 const LEVEL_DEFAULT: u32 = 9;
 
 /// A filter that makes machine code more compressible by turning relative addresses into absolute ones.
-type Filter = fn(&mut Filters) -> &mut Filters;
+type Filter = sys::lzma_vli;
 
 const BINARIES: [(&str, Filter); 6] = [
-    ("x86", Filters::x86),
-    ("powerpc", Filters::powerpc),
-    ("ia64", Filters::ia64),
-    ("arm", Filters::arm),
-    ("armthumb", Filters::arm_thumb),
-    ("sparc", Filters::sparc),
+    ("x86", sys::LZMA_FILTER_X86),
+    ("powerpc", sys::LZMA_FILTER_POWERPC),
+    ("ia64", sys::LZMA_FILTER_IA64),
+    ("arm", sys::LZMA_FILTER_ARM),
+    ("armthumb", sys::LZMA_FILTER_ARMTHUMB),
+    ("sparc", sys::LZMA_FILTER_SPARC),
 ];
 
-const MODES: [(&str, Mode); 2] = [("fast", Mode::Fast), ("normal", Mode::Normal)];
+const MODES: [(&str, sys::lzma_mode); 2] = [
+    ("fast", sys::LZMA_MODE_FAST),
+    ("normal", sys::LZMA_MODE_NORMAL),
+];
 
-const MATCH_FINDERS: [(&str, MatchFinder); 5] = [
-    ("hc3", MatchFinder::HashChain3),
-    ("hc4", MatchFinder::HashChain4),
-    ("bt2", MatchFinder::BinaryTree2),
-    ("bt3", MatchFinder::BinaryTree3),
-    ("bt4", MatchFinder::BinaryTree4),
+const MATCH_FINDERS: [(&str, sys::lzma_match_finder); 5] = [
+    ("hc3", sys::LZMA_MF_HC3),
+    ("hc4", sys::LZMA_MF_HC4),
+    ("bt2", sys::LZMA_MF_BT2),
+    ("bt3", sys::LZMA_MF_BT3),
+    ("bt4", sys::LZMA_MF_BT4),
 ];
 
 /// Names are kept rather than what they stand for: the latter can be neither compared nor shown.
@@ -83,9 +86,12 @@ impl LzmaOptions {
 
     pub(crate) fn encoder(&self, block_len: usize) -> Result<LzmaEncoder> {
         // Find out now whether the options go together.
-        self.stream(block_len.min(1 << 12), self.model(), None)?;
+        let settings = self.settings(block_len.min(1 << 12), self.model(), None);
+        Compressor::new().start(&settings, Container::Xz)?;
         Ok(LzmaEncoder {
             options: self.clone(),
+            compressor: Compressor::new(),
+            trials: Compressor::new(),
             probe: if self.tune { Probe::new() } else { None },
         })
     }
@@ -114,28 +120,25 @@ impl LzmaOptions {
         dict_len * bytes_per_position + (8 << 20)
     }
 
-    fn preset(&self, len: usize, model: Model) -> Result<Preset> {
-        let extreme = if self.extreme { PRESET_EXTREME } else { 0 };
-        let mut preset = Preset::new_preset(self.level | extreme).map_err(encode_error)?;
-        preset.dict_size(self.dict_len(len));
-        if let Some(mode) = find(&MODES, self.mode) {
-            preset.mode(mode);
-        }
-        if let Some(match_finder) = find(&MATCH_FINDERS, self.match_finder) {
-            preset.match_finder(match_finder);
-        }
-        if let Some(nice @ 1..) = self.nice {
+    fn settings(&self, len: usize, model: Model, binary: Option<&str>) -> Settings {
+        let extreme = if self.extreme {
+            sys::LZMA_PRESET_EXTREME
+        } else {
+            0
+        };
+        Settings {
+            preset: self.level | extreme,
+            dict_len: Some(self.dict_len(len)),
+            mode: find(&MODES, self.mode),
+            match_finder: find(&MATCH_FINDERS, self.match_finder),
             // The library knows no shorter one than 2.
-            preset.nice_len(nice.max(2));
+            nice: self.nice.filter(|nice| *nice > 0).map(|nice| nice.max(2)),
+            depth: self.depth,
+            lc: model.lc,
+            lp: model.lp,
+            pb: model.pb,
+            filter: find(&BINARIES, binary),
         }
-        if let Some(depth) = self.depth {
-            preset.depth(depth);
-        }
-        preset
-            .literal_context_bits(model.lc)
-            .literal_position_bits(model.lp)
-            .position_bits(model.pb);
-        Ok(preset)
     }
 
     /// What is used unless a block has a better one.
@@ -147,16 +150,6 @@ impl LzmaOptions {
             pb: self.pb.unwrap_or(default.pb),
             binary: None,
         }
-    }
-
-    fn stream(&self, len: usize, model: Model, binary: Option<Filter>) -> Result<Stream> {
-        let preset = self.preset(len, model)?;
-        let mut filters = Filters::new();
-        if let Some(binary) = binary {
-            binary(&mut filters);
-        }
-        filters.lzma2(&preset);
-        Stream::new_stream_encoder(&filters, Check::Crc64).map_err(encode_error)
     }
 }
 
@@ -202,39 +195,26 @@ fn find<T: Copy>(table: &[(&str, T)], name: Option<&str>) -> Option<T> {
 
 pub(crate) struct LzmaEncoder {
     options: LzmaOptions,
+    compressor: Compressor,
+    trials: Compressor,
     probe: Option<Probe>,
 }
 
 impl LzmaEncoder {
     fn encode_with(
-        &self,
+        &mut self,
         data: &[u8],
         out: &mut Vec<u8>,
         model: Model,
         binary: Option<&str>,
     ) -> Result<()> {
-        let mut stream = self
-            .options
-            .stream(data.len(), model, find(&BINARIES, binary))?;
-        out.clear();
-        // LZMA2 stores what does not shrink in chunks of 64 KiB with 3 bytes each.
-        reserve_total(out, data.len() + data.len() / 4096 + 256)?;
-        let mut consumed = 0;
-        loop {
-            let rest = data.get(consumed..).unwrap_or_default();
-            let status = stream
-                .process_vec(rest, out, Action::Finish)
-                .map_err(encode_error)?;
-            if status == Status::StreamEnd {
-                return Ok(());
-            }
-            consumed = usize::try_from(stream.total_in()).unwrap_or(data.len());
-            reserve_total(out, out.len() + data.len() / 16 + 4096)?;
-        }
+        let settings = self.options.settings(data.len(), model, binary);
+        self.compressor
+            .compress(&settings, Container::Xz, data, out)
     }
 
     /// What `data` are compressed with, whose filter is not the user's choice.
-    fn model(&self, data: &[u8]) -> Result<Model> {
+    fn model(&mut self, data: &[u8]) -> Result<Model> {
         let options = &self.options;
         if !options.tune {
             return Ok(options.model());
@@ -245,7 +225,7 @@ impl LzmaEncoder {
             pb: options.pb,
             filters: options.binary.is_none(),
         };
-        tune::choose(data, &fixed)
+        tune::choose(data, &fixed, &mut self.trials)
     }
 }
 
@@ -325,15 +305,6 @@ impl LzmaDecoder {
             ));
         }
         Ok(usize::try_from(written).unwrap_or(target.len()))
-    }
-}
-
-fn encode_error(error: liblzma::stream::Error) -> Error {
-    use liblzma::stream::Error as E;
-    let message = format!("lzma: {error}");
-    match error {
-        E::Mem | E::MemLimit => Error::limit(message),
-        _ => Error::invalid_input(message),
     }
 }
 

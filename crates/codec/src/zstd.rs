@@ -3,14 +3,17 @@
 use std::fmt;
 
 use durin_format::{Error, Result};
-use zstd_safe::{
-    CCtx, CParameter, DCtx, DParameter, InBuffer, OutBuffer, ResetDirective, Strategy, zstd_sys,
-};
+use zstd_safe::zstd_sys::{self, ZSTD_cParameter as Parameter};
+use zstd_safe::{DCtx, DParameter, InBuffer, OutBuffer, ResetDirective};
 
 use crate::encoder::Encoder;
 use crate::options::Options;
 use crate::output::reserve_total;
 use crate::sample::Probe;
+
+mod context;
+
+use context::Context;
 
 const LEVEL_DEFAULT: i32 = 22;
 
@@ -19,22 +22,22 @@ struct RawKey {
     name: &'static str,
     min: u32,
     max: u32,
-    parameter: fn(u32) -> CParameter,
+    parameter: Parameter,
 }
 
 /// Ranges as `ZSTD_cParam_getBounds` gives them for 64 bits.
 const RAW_KEYS: [RawKey; 11] = [
-    raw_key("wlog", 10, 31, CParameter::WindowLog),
-    raw_key("hlog", 6, 30, CParameter::HashLog),
-    raw_key("clog", 6, 30, CParameter::ChainLog),
-    raw_key("slog", 1, 30, CParameter::SearchLog),
-    raw_key("mml", 3, 7, CParameter::MinMatch),
-    raw_key("tlen", 0, 1 << 17, CParameter::TargetLength),
-    raw_key("strat", 1, 9, strategy),
-    raw_key("lhlog", 6, 30, CParameter::LdmHashLog),
-    raw_key("lmml", 4, 4096, CParameter::LdmMinMatch),
-    raw_key("lblog", 1, 8, CParameter::LdmBucketSizeLog),
-    raw_key("lhrlog", 0, 25, CParameter::LdmHashRateLog),
+    raw_key("wlog", 10, 31, Parameter::ZSTD_c_windowLog),
+    raw_key("hlog", 6, 30, Parameter::ZSTD_c_hashLog),
+    raw_key("clog", 6, 30, Parameter::ZSTD_c_chainLog),
+    raw_key("slog", 1, 30, Parameter::ZSTD_c_searchLog),
+    raw_key("mml", 3, 7, Parameter::ZSTD_c_minMatch),
+    raw_key("tlen", 0, 1 << 17, Parameter::ZSTD_c_targetLength),
+    raw_key("strat", 1, 9, Parameter::ZSTD_c_strategy),
+    raw_key("lhlog", 6, 30, Parameter::ZSTD_c_ldmHashLog),
+    raw_key("lmml", 4, 4096, Parameter::ZSTD_c_ldmMinMatch),
+    raw_key("lblog", 1, 8, Parameter::ZSTD_c_ldmBucketSizeLog),
+    raw_key("lhrlog", 0, 25, Parameter::ZSTD_c_ldmHashRateLog),
 ];
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -66,11 +69,9 @@ impl ZstdOptions {
     }
 
     pub(crate) fn encoder(&self, block_len: usize) -> Result<ZstdEncoder> {
-        let mut context = CCtx::try_create().ok_or_else(|| Error::limit("zstd: no memory"))?;
-        for parameter in self.parameters(block_len) {
-            context
-                .set_parameter(parameter)
-                .map_err(|code| failure(code, Error::invalid_input))?;
+        let mut context = Context::new()?;
+        for (parameter, value) in self.parameters(block_len) {
+            context.set(parameter, value)?;
         }
         Ok(ZstdEncoder {
             context,
@@ -78,15 +79,16 @@ impl ZstdOptions {
         })
     }
 
-    fn parameters(&self, block_len: usize) -> Vec<CParameter> {
-        let mut parameters = vec![CParameter::CompressionLevel(self.level)];
+    fn parameters(&self, block_len: usize) -> Vec<(Parameter, i32)> {
+        let mut parameters = vec![(Parameter::ZSTD_c_compressionLevel, self.level)];
         if self.long {
-            parameters.push(CParameter::EnableLongDistanceMatching(true));
-            parameters.push(CParameter::WindowLog(long_window_log2(block_len)));
+            parameters.push((Parameter::ZSTD_c_enableLongDistanceMatching, 1));
+            let window = long_window_log2(block_len).cast_signed();
+            parameters.push((Parameter::ZSTD_c_windowLog, window));
         }
         // After those of `long`, so that an explicit `wlog` wins.
         for (key, value) in RAW_KEYS.iter().zip(self.raw) {
-            parameters.extend(value.map(key.parameter));
+            parameters.extend(value.map(|value| (key.parameter, value.cast_signed())));
         }
         parameters
     }
@@ -95,11 +97,12 @@ impl ZstdOptions {
     pub(crate) fn encoder_bytes(&self, block_len: usize) -> u64 {
         // SAFETY: a function from integers to integers, defined for all of them.
         let mut parameters = unsafe { zstd_sys::ZSTD_getCParams(self.level, block_len as u64, 0) };
-        for parameter in self.parameters(block_len) {
+        for (parameter, value) in self.parameters(block_len) {
+            let value = value.cast_unsigned();
             match parameter {
-                CParameter::WindowLog(value) => parameters.windowLog = value,
-                CParameter::HashLog(value) => parameters.hashLog = value,
-                CParameter::ChainLog(value) => parameters.chainLog = value,
+                Parameter::ZSTD_c_windowLog => parameters.windowLog = value,
+                Parameter::ZSTD_c_hashLog => parameters.hashLog = value,
+                Parameter::ZSTD_c_chainLog => parameters.chainLog = value,
                 _ => {}
             }
         }
@@ -133,32 +136,13 @@ impl fmt::Display for ZstdOptions {
     }
 }
 
-const fn raw_key(
-    name: &'static str,
-    min: u32,
-    max: u32,
-    parameter: fn(u32) -> CParameter,
-) -> RawKey {
+const fn raw_key(name: &'static str, min: u32, max: u32, parameter: Parameter) -> RawKey {
     RawKey {
         name,
         min,
         max,
         parameter,
     }
-}
-
-fn strategy(number: u32) -> CParameter {
-    CParameter::Strategy(match number {
-        1 => Strategy::ZSTD_fast,
-        2 => Strategy::ZSTD_dfast,
-        3 => Strategy::ZSTD_greedy,
-        4 => Strategy::ZSTD_lazy,
-        5 => Strategy::ZSTD_lazy2,
-        6 => Strategy::ZSTD_btlazy2,
-        7 => Strategy::ZSTD_btopt,
-        8 => Strategy::ZSTD_btultra,
-        _ => Strategy::ZSTD_btultra2,
-    })
 }
 
 /// The window that covers a whole block, as far as readers must support it (2^30).
@@ -170,19 +154,14 @@ fn long_window_log2(block_len: usize) -> u32 {
 }
 
 pub(crate) struct ZstdEncoder {
-    context: CCtx<'static>,
+    context: Context,
     probe: Option<Probe>,
 }
 
 impl Encoder for ZstdEncoder {
     fn encode(&mut self, data: &[u8], out: &mut Vec<u8>) -> Result<()> {
-        out.clear();
-        reserve_total(out, zstd_safe::compress_bound(data.len()))?;
         // In one call, so that the frame tells its content size and the window is no larger than the data.
-        self.context
-            .compress2(out, data)
-            .map_err(|code| failure(code, Error::limit))?;
-        Ok(())
+        self.context.compress(data, out)
     }
 
     fn is_worth_it(&mut self, data: &[u8]) -> bool {

@@ -5,10 +5,9 @@
 //! counts: text gets no filter, and a filter is tried only where there are instructions that it changes.
 
 use durin_format::Result;
-use liblzma::stream::{Action, Filters, LzmaOptions as Preset, Status, Stream};
 
-use super::{BINARIES, encode_error, find};
-use crate::output::reserve_total;
+use super::stream::{Compressor, Container, Settings};
+use super::{BINARIES, find};
 use crate::sample::sample;
 
 /// What a block is compressed with.
@@ -51,10 +50,15 @@ const CODE_SHIFT: u32 = 9;
 const TEXT_SHIFT: u32 = 6;
 
 /// Returns the best model for `data`; those parts of `fixed` that are given stay as they are.
-pub(super) fn choose(data: &[u8], fixed: &Fixed) -> Result<Model> {
+pub(super) fn choose(data: &[u8], fixed: &Fixed, compressor: &mut Compressor) -> Result<Model> {
     let sample = sample(data);
+    let mut trials = Trials {
+        sample: &sample,
+        compressor,
+        out: Vec::new(),
+    };
     let mut best = fixed.apply(Model::DEFAULT);
-    let mut best_len = trial(&sample, best)?;
+    let mut best_len = trials.len_with(best)?;
     let is_text = is_text(&sample);
     let models = if is_text {
         &TEXT_MODELS[..]
@@ -66,7 +70,7 @@ pub(super) fn choose(data: &[u8], fixed: &Fixed) -> Result<Model> {
         if model == best || model.lc + model.lp > 4 {
             continue;
         }
-        let len = trial(&sample, model)?;
+        let len = trials.len_with(model)?;
         if len < best_len {
             (best, best_len) = (model, len);
         }
@@ -81,7 +85,7 @@ pub(super) fn choose(data: &[u8], fixed: &Fixed) -> Result<Model> {
             binary: Some(binary),
             ..unfiltered
         };
-        let len = trial(&sample, model)?;
+        let len = trials.len_with(model)?;
         if len < limit.min(best_len) {
             (best, best_len) = (model, len);
         }
@@ -111,30 +115,31 @@ impl Fixed {
 }
 
 /// Compresses as fast as possible and returns the size.
-fn trial(data: &[u8], model: Model) -> Result<usize> {
-    /// Hash chains of 4 bytes and a greedy parser, in a dictionary that fits caches.
-    const LEVEL: u32 = 1;
-    let mut preset = Preset::new_preset(LEVEL).map_err(encode_error)?;
-    preset
-        .literal_context_bits(model.lc)
-        .literal_position_bits(model.lp)
-        .position_bits(model.pb);
-    let mut filters = Filters::new();
-    if let Some(binary) = find(&BINARIES, model.binary) {
-        binary(&mut filters);
-    }
-    filters.lzma2(&preset);
-    let mut stream = Stream::new_raw_encoder(&filters).map_err(encode_error)?;
-    let mut out = Vec::new();
-    // Chunks that do not shrink are stored.
-    reserve_total(&mut out, data.len() + data.len() / 4096 + 256)?;
-    let status = stream
-        .process_vec(data, &mut out, Action::Finish)
-        .map_err(encode_error)?;
-    if status == Status::StreamEnd {
-        Ok(out.len())
-    } else {
-        Ok(usize::MAX)
+struct Trials<'a> {
+    sample: &'a [u8],
+    compressor: &'a mut Compressor,
+    out: Vec<u8>,
+}
+
+impl Trials<'_> {
+    fn len_with(&mut self, model: Model) -> Result<usize> {
+        /// Hash chains of 4 bytes and a greedy parser, in a dictionary that fits caches.
+        const LEVEL: u32 = 1;
+        let settings = Settings {
+            preset: LEVEL,
+            dict_len: None,
+            mode: None,
+            match_finder: None,
+            nice: None,
+            depth: None,
+            lc: model.lc,
+            lp: model.lp,
+            pb: model.pb,
+            filter: find(&BINARIES, model.binary),
+        };
+        self.compressor
+            .compress(&settings, Container::Raw, self.sample, &mut self.out)?;
+        Ok(self.out.len())
     }
 }
 
@@ -184,6 +189,10 @@ fn machine_code(data: &[u8]) -> impl Iterator<Item = &'static str> {
 )]
 mod tests {
     use super::*;
+
+    fn choose(data: &[u8], fixed: &Fixed) -> Result<Model> {
+        super::choose(data, fixed, &mut Compressor::new())
+    }
 
     const FREE: Fixed = Fixed {
         lc: None,
