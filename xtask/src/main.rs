@@ -11,6 +11,7 @@
 
 mod bench;
 mod ci;
+mod codecs;
 mod corpora;
 mod install;
 mod man;
@@ -44,6 +45,8 @@ cargo xtask TASK
                           size, CPU time and memory against the peers and the reference's baseline
   bench --suite=threads --corpus=... [--levels=1-3] [--threads=1,2,4,8]
                           build time by number of threads, and the stages' part of it
+  codecs DIR [--bits=24] [--pieces=4] [--rounds=1] [BITS/]SPEC...
+                          size and time of compression settings on samples of a real tree
   man DIR                 write the manual pages
 ";
 
@@ -62,6 +65,7 @@ fn main() -> ExitCode {
         "million" => million::run(rest),
         "stress" => stress::run(rest),
         "bench" => bench::run(rest),
+        "codecs" => codecs::run(rest),
         "man" => man::run(rest),
         "help" | "-h" | "--help" => {
             print!("{HELP}");

@@ -11,7 +11,10 @@ pub(super) fn text() -> String {
 
 fn levels() -> String {
     let mut text = String::from("Compression levels:\n");
-    text.push_str("  level  block size  data           schema, history  metadata\n");
+    text.push_str(&format!(
+        "  level  block size  {:<33}  {:<17}  {:<15}  metadata\n",
+        "data", "machine code", "schema, history"
+    ));
     for level in 0..=LEVEL_MAX {
         let Some(row) = LevelDefaults::of(level) else {
             continue;
@@ -19,12 +22,14 @@ fn levels() -> String {
         let LevelDefaults {
             block_size_bits,
             compression,
+            code_compression,
             schema_compression,
             metadata_compression,
             ..
         } = row;
         let line = format!(
-            "  {level:<5}  2^{block_size_bits:<8}  {compression:<13}  {schema_compression:<15}  {metadata_compression}"
+            "  {level:<5}  2^{block_size_bits:<8}  {compression:<33}  {:<17}  {schema_compression:<15}  {metadata_compression}",
+            code_compression.unwrap_or("as data")
         );
         text.push_str(line.trim_end());
         text.push('\n');
