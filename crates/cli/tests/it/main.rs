@@ -11,5 +11,6 @@ mod dwarfsextract;
 mod help;
 mod mkdwarfs;
 mod progress;
+mod script;
 mod support;
 mod terminal;
