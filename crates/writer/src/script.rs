@@ -161,8 +161,11 @@ pub trait ScriptInodes {
     /// When the first of the files was changed.
     fn mtime(&self, number: u32) -> Time;
 
-    /// The category, if there are categories.
+    /// The category, if it is not the default one.
     fn category(&self, number: u32) -> Option<&str>;
+
+    /// Hashes of some of its bytes, if [`Hooks::similarity`] is set: contents that are alike share many of them.
+    fn similarity(&self, number: u32) -> Option<Vec<u32>>;
 }
 
 const SECOND_NS: i128 = 1_000_000_000;

@@ -7,20 +7,48 @@ use std::collections::HashMap;
 
 use durin_format::{Error, Result};
 
-use crate::dedupe::{ContentIndex, Contents};
+use crate::analyze::Analysis;
+use crate::category::{DEFAULT_NAME, Fragment};
+use crate::context::Context;
 use crate::files::{FileIndex, Files};
 use crate::script::{Script, ScriptInodes, Time};
+use crate::sketch::SketchKind;
 use crate::tree::{EntryIndex, Tree, count_of};
+
+/// Returns the fragments of a category, which have the order that the options ask for, as a script orders them.
+///
+/// # Errors
+/// Those of the script.
+pub(crate) fn order_by_script(
+    context: Context<'_>,
+    tree: &Tree,
+    files: &Files,
+    analysis: &Analysis,
+    category: &str,
+    fragments: Vec<Fragment>,
+) -> Result<Vec<Fragment>> {
+    let Some(script) = context.options.script_with(|hooks| hooks.order) else {
+        return Ok(fragments);
+    };
+    if fragments.is_empty() {
+        return Ok(fragments);
+    }
+    let view = StreamView {
+        tree,
+        files,
+        analysis,
+        category: Some(category).filter(|name| *name != DEFAULT_NAME),
+        fragments: &fragments,
+        names: names_of_linked(tree, files),
+    };
+    reorder(script, &view, &fragments)
+}
 
 /// Returns `items`, which `inodes` describes one by one, as the script orders them.
 ///
 /// # Errors
 /// Those of the script; `InvalidInput` if it names an inode twice or one that there is not.
-pub(crate) fn reorder<T: Copy>(
-    script: &dyn Script,
-    inodes: &dyn ScriptInodes,
-    items: &[T],
-) -> Result<Vec<T>> {
+fn reorder<T: Copy>(script: &dyn Script, inodes: &dyn ScriptInodes, items: &[T]) -> Result<Vec<T>> {
     debug_assert_eq!(inodes.count() as usize, items.len());
     let Some(numbers) = script.order(inodes)? else {
         return Ok(items.to_vec());
@@ -48,59 +76,52 @@ pub(crate) fn reorder<T: Copy>(
     Ok(ordered)
 }
 
-/// Contents as a script sees them.
-pub(crate) struct ContentsView<'a> {
+/// Fragments of one category as a script sees them.
+struct StreamView<'a> {
     tree: &'a Tree,
     files: &'a Files,
-    contents: &'a Contents,
-    ordered: &'a [ContentIndex],
+    analysis: &'a Analysis,
+    category: Option<&'a str>,
+    fragments: &'a [Fragment],
     /// All names of the files that have several.
     names: HashMap<FileIndex, Vec<EntryIndex>>,
 }
 
-impl<'a> ContentsView<'a> {
-    pub(crate) fn new(
-        tree: &'a Tree,
-        files: &'a Files,
-        contents: &'a Contents,
-        ordered: &'a [ContentIndex],
-    ) -> Self {
-        let mut names: HashMap<FileIndex, Vec<EntryIndex>> = HashMap::new();
-        for link in &tree.linked {
-            if let Some(file) = files.of_entry(link.entry) {
-                names.entry(file).or_default().push(link.entry);
-            }
+fn names_of_linked(tree: &Tree, files: &Files) -> HashMap<FileIndex, Vec<EntryIndex>> {
+    let mut names: HashMap<FileIndex, Vec<EntryIndex>> = HashMap::new();
+    for link in &tree.linked {
+        if let Some(file) = files.of_entry(link.entry) {
+            names.entry(file).or_default().push(link.entry);
         }
-        Self {
-            tree,
-            files,
-            contents,
-            ordered,
-            names,
+    }
+    names
+}
+
+impl StreamView<'_> {
+    /// The files with the content, in the order of the scan; there is at least one.
+    fn files_of(&self, number: u32) -> &[FileIndex] {
+        match self.fragments.get(number as usize) {
+            Some(fragment) => self.analysis.contents.files(fragment.content),
+            None => &[],
         }
     }
 
-    /// The first file in the order of the scan; a content has at least one.
-    fn first_file(&self, number: u32) -> Option<FileIndex> {
-        let content = *self.ordered.get(number as usize)?;
-        self.contents.files(content).first().copied()
+    fn path_of(&self, file: FileIndex) -> Vec<u8> {
+        self.tree.path(self.files.file(file).entry)
     }
 }
 
-impl ScriptInodes for ContentsView<'_> {
+impl ScriptInodes for StreamView<'_> {
     fn count(&self) -> u32 {
-        count_of(self.ordered.len())
+        count_of(self.fragments.len())
     }
 
     fn paths(&self, number: u32) -> Vec<Vec<u8>> {
-        let Some(content) = self.ordered.get(number as usize) else {
-            return Vec::new();
-        };
         let mut paths = Vec::new();
-        for file in self.contents.files(*content) {
+        for file in self.files_of(number) {
             match self.names.get(file) {
                 Some(entries) => paths.extend(entries.iter().map(|entry| self.tree.path(*entry))),
-                None => paths.push(self.tree.path(self.files.file(*file).entry)),
+                None => paths.push(self.path_of(*file)),
             }
         }
         paths.sort_unstable_by(|a, b| compare_paths(a, b));
@@ -108,37 +129,33 @@ impl ScriptInodes for ContentsView<'_> {
     }
 
     fn path(&self, number: u32) -> Vec<u8> {
-        match self.first_file(number) {
-            Some(file) if self.paths_may_be_many(number, file) => {
-                self.paths(number).into_iter().next().unwrap_or_default()
-            }
-            Some(file) => self.tree.path(self.files.file(file).entry),
-            None => Vec::new(),
+        match self.files_of(number) {
+            [file] if !self.names.contains_key(file) => self.path_of(*file),
+            _ => self.paths(number).into_iter().next().unwrap_or_default(),
         }
     }
 
     fn size(&self, number: u32) -> u64 {
-        self.first_file(number)
-            .map_or(0, |file| self.files.file(file).size)
+        let fragment = self.fragments.get(number as usize);
+        fragment.map_or(0, |fragment| fragment.len)
     }
 
     fn mtime(&self, number: u32) -> Time {
-        let file = self.first_file(number);
-        file.map_or(Time::default(), |file| {
-            self.tree.entry(self.files.file(file).entry).mtime
+        let first = self.files_of(number).first();
+        first.map_or(Time::default(), |file| {
+            self.tree.entry(self.files.file(*file).entry).mtime
         })
     }
 
     fn category(&self, _number: u32) -> Option<&str> {
-        None
+        self.category
     }
-}
 
-impl ContentsView<'_> {
-    fn paths_may_be_many(&self, number: u32, first: FileIndex) -> bool {
-        let content = self.ordered.get(number as usize);
-        let files = content.map_or(0, |content| self.contents.files(*content).len());
-        files > 1 || self.names.contains_key(&first)
+    fn similarity(&self, number: u32) -> Option<Vec<u32>> {
+        let content = self.fragments.get(number as usize)?.content;
+        let sketch = self.analysis.sketches.of(SketchKind::Similarity, content)?;
+        let words = sketch.words().iter().copied();
+        Some(words.filter(|word| *word != 0).collect())
     }
 }
 
@@ -198,6 +215,10 @@ mod tests {
         }
 
         fn category(&self, _number: u32) -> Option<&str> {
+            None
+        }
+
+        fn similarity(&self, _number: u32) -> Option<Vec<u32>> {
             None
         }
     }

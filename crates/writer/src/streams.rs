@@ -13,6 +13,7 @@ use crate::category::{self, Categories, Category, Fragment, Stream, StreamSettin
 use crate::context::Context;
 use crate::files::Files;
 use crate::order::order;
+use crate::script_order::order_by_script;
 use crate::tree::Tree;
 
 /// The share of a block that a stream has at least.
@@ -80,6 +81,8 @@ pub(crate) fn streams(
             fragments,
             &analysis.sketches,
         )?;
+        let name = &categories.get(category).name;
+        let fragments = order_by_script(context, tree, files, analysis, name, fragments)?;
         streams.push(Stream {
             category,
             settings,

@@ -93,6 +93,10 @@ pub(super) fn inode_field(
         b"size" => inodes.size(number).into_lua(lua),
         b"mtime_ns" => nanoseconds(inodes.mtime(number)).into_lua(lua),
         b"category" => inodes.category(number).into_lua(lua),
+        b"similarity" => match inodes.similarity(number) {
+            Some(hashes) => lua.create_sequence_from(hashes)?.into_lua(lua),
+            None => Ok(Value::Nil),
+        },
         _ => Ok(Value::Nil),
     }
 }

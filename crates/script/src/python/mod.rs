@@ -262,6 +262,7 @@ fn raw_inode<'py>(
         inodes.size(number),
         inodes.mtime(number).as_ns(),
         inodes.category(number),
+        inodes.similarity(number),
         all,
     )
         .into_pyobject(py)

@@ -140,7 +140,7 @@ class Entry:
         return f"<entry '{self.path}'>"
 
 
-class Inode(collections.namedtuple("Inode", ("number", "path", "size", "mtime_ns", "category", "all_paths"))):
+class Inode(collections.namedtuple("Inode", ("number", "path", "size", "mtime_ns", "category", "similarity", "all_paths"))):
     __slots__ = ()
 
     @property
@@ -155,9 +155,9 @@ class Inode(collections.namedtuple("Inode", ("number", "path", "size", "mtime_ns
         return f"<inode of '{self.path}'>"
 
 
-def new_inode(number, path, size, mtime_ns, category, all_paths):
+def new_inode(number, path, size, mtime_ns, category, similarity, all_paths):
     paths = None if all_paths is None else tuple(map(decoded, all_paths))
-    return Inode(number, decoded(path), size, mtime_ns, category, paths)
+    return Inode(number, decoded(path), size, mtime_ns, category, similarity, paths)
 
 
 # Calling hooks

@@ -185,7 +185,8 @@ fn an_order_sees_inodes_and_moves_them() {
         lua: r#"
             function order(inodes)
                 for _, i in ipairs(inodes) do
-                    print(i.path, i.name, table.concat(i.paths, "="), i.size, i.mtime_ns, i.category)
+                    print(i.path, i.name, table.concat(i.paths, "="), i.size, i.mtime_ns, i.category,
+                        i.similarity and table.concat(i.similarity, "+"))
                 end
                 table.sort(inodes, function(a, b) return a.size > b.size end)
                 return inodes
@@ -194,7 +195,8 @@ fn an_order_sees_inodes_and_moves_them() {
 def order(inodes):
     text = lambda value: "nil" if value is None else str(value)
     for i in inodes:
-        print(*map(text, (i.path, i.name, "=".join(i.paths), i.size, i.mtime_ns, i.category)), sep="\t")
+        similarity = None if i.similarity is None else "+".join(map(str, i.similarity))
+        print(*map(text, (i.path, i.name, "=".join(i.paths), i.size, i.mtime_ns, i.category, similarity)), sep="\t")
     return sorted(inodes, key=lambda i: -i.size)
 "#,
     };
@@ -209,9 +211,9 @@ def order(inodes):
         assert_eq!(
             script.events.take(),
             [
-                "info: a\ta\ta\t1\t5\tnil",
-                "info: dir/name\tname\tdir/name=other\t8\t1000000005\tsome/category",
-                "info: dir/x\tx\tdir/x\t5\t2000000005\tsome/category",
+                "info: a\ta\ta\t1\t5\tnil\t0+4294967295",
+                "info: dir/name\tname\tdir/name=other\t8\t1000000005\tsome/category\tnil",
+                "info: dir/x\tx\tdir/x\t5\t2000000005\tsome/category\t2+4294967295",
             ]
         );
     }

@@ -150,4 +150,8 @@ impl ScriptInodes for Inodes {
     fn category(&self, number: u32) -> Option<&str> {
         (number > 0).then_some("some/category")
     }
+
+    fn similarity(&self, number: u32) -> Option<Vec<u32>> {
+        (number != 1).then(|| vec![number, 4_294_967_295])
+    }
 }

@@ -135,7 +135,9 @@ fn wanted_sketches(context: Context<'_>) -> Vec<SketchKind> {
         .iter()
         .map(|name| context.options.order.of(name));
     let mut kinds = Vec::new();
-    for kind in orders.map(sketch_kind) {
+    let script = context.options.script_with(|hooks| hooks.similarity);
+    let of_script = script.map(|_| SketchKind::Similarity);
+    for kind in orders.map(sketch_kind).chain(of_script) {
         if kind != SketchKind::None && !kinds.contains(&kind) {
             kinds.push(kind);
         }

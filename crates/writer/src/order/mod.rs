@@ -17,7 +17,6 @@ use crate::context::Context;
 use crate::dedupe::Contents;
 use crate::files::Files;
 use crate::options::{NilsimsaOptions, Order};
-use crate::script_order::{ContentsView, reorder};
 use crate::sketch::{Sketch, SketchKind};
 use crate::tree::Tree;
 
@@ -34,12 +33,10 @@ pub(crate) fn sketch_kind(order: &Order) -> SketchKind {
     }
 }
 
-/// Sorts fragments in the order asked for, and then as a script wants.
-///
-/// Fragments of one content stay in the order of their offsets, but for what the script does.
+/// Sorts fragments in the order asked for; those of one content stay in the order of their offsets.
 ///
 /// # Errors
-/// Those of the script; `Cancelled`.
+/// `Cancelled`.
 pub(crate) fn order(
     context: Context<'_>,
     tree: &Tree,
@@ -60,14 +57,7 @@ pub(crate) fn order(
     };
     let ordered = ordering.by_options(order, fragments);
     context.check_cancelled()?;
-    match context.options.script_with(|hooks| hooks.order) {
-        Some(script) => {
-            let of_fragments: Vec<_> = ordered.iter().map(|fragment| fragment.content).collect();
-            let view = ContentsView::new(tree, files, contents, &of_fragments);
-            reorder(script, &view, &ordered)
-        }
-        None => Ok(ordered),
-    }
+    Ok(ordered)
 }
 
 /// What the order of one stream is made from.

@@ -23,6 +23,7 @@ struct Closures {
     filter: Option<FilterFn>,
     transform: Option<TransformFn>,
     order: Option<OrderFn>,
+    similarity: bool,
     /// Paths in the order in which they were asked about.
     asked: Mutex<Vec<String>>,
 }
@@ -44,7 +45,7 @@ impl Script for Closures {
             filter: self.filter.is_some(),
             transform: self.transform.is_some(),
             order: self.order.is_some(),
-            similarity: false,
+            similarity: self.similarity,
         }
     }
 
@@ -263,6 +264,72 @@ fn an_order_is_of_distinct_contents() {
     let data = String::from_utf8_lossy(&built.bytes).into_owned();
     assert!(data.contains("lastunwantedother objectsourceobject"));
     assert_eq!(built.files()["copy"], b"source");
+}
+
+#[test]
+fn an_order_may_look_at_similarity() {
+    let dir = tempfile::tempdir().unwrap();
+    let text: String = (0..5000).map(|line| format!("line {line}\n")).collect();
+    let other: String = (0..5000).map(|line| format!("{}\n", line * line)).collect();
+    let changed = text.replace("line 77\n", "line of another kind\n");
+    put(
+        dir.path(),
+        &[
+            ("a", text.as_bytes()),
+            ("b", other.as_bytes()),
+            ("c", changed.as_bytes()),
+        ],
+    );
+    for similarity in [true, false] {
+        let script = Arc::new(Closures {
+            similarity,
+            order: Some(|inodes| {
+                let hashes = |number| inodes.similarity(number);
+                let (Some(a), Some(b), Some(c)) = (hashes(0), hashes(1), hashes(2)) else {
+                    return Ok(None);
+                };
+                let shared = |other: &[u32]| a.iter().filter(|hash| other.contains(hash)).count();
+                assert!(shared(&c) >= 12 && shared(&b) < 4, "{a:?} {b:?} {c:?}");
+                Ok(Some(vec![1]))
+            }),
+            ..Closures::default()
+        });
+        let built = build(&with(&options(dir.path()), &script));
+        let starts_with_b = built
+            .bytes
+            .windows(9)
+            .position(|part| part == b"0\n1\n4\n9\n1")
+            < built.bytes.windows(7).position(|part| part == b"line 0\n");
+        assert_eq!(starts_with_b, similarity);
+    }
+}
+
+#[test]
+fn an_order_is_asked_for_once_for_each_category() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut noise = vec![0; 1 << 16];
+    let mut state = 1_u64;
+    for byte in &mut noise {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        *byte = (state >> 56) as u8;
+    }
+    put(dir.path(), &[("noise", &noise), ("text", b"a text")]);
+    let script = Arc::new(Closures {
+        order: Some(|inodes| {
+            let is_noise = inodes.path(0) == b"noise";
+            assert_eq!(inodes.count(), 1);
+            assert_eq!(inodes.size(0), if is_noise { 1 << 16 } else { 6 });
+            assert_eq!(inodes.category(0), is_noise.then_some("incompressible"));
+            Ok(None)
+        }),
+        ..Closures::default()
+    });
+    let mut options = options(dir.path());
+    options.categorize.categorizers = vec![durin_writer::Categorizer::Incompressible];
+    build(&with(&options, &script));
+    assert_eq!(script.take_asked(), ["text", "noise"]);
 }
 
 #[test]
