@@ -15,3 +15,4 @@ mod metadata;
 mod order;
 mod round_trip;
 mod script;
+mod segment;
