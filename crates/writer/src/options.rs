@@ -52,13 +52,13 @@ pub struct BuildOptions {
     pub order: PerCategory<Order>,
     /// Contents larger than this are not compared with others: they are stored first, the largest first.
     pub max_similarity_size: Option<u64>,
-    /// How long the windows are by which repetitions are found, as a power of two; 0 searches for none.
+    /// How long repetitions are that are surely found, as a power of two; 0 searches for none.
     pub window_size: PerCategory<u32>,
-    /// By which power of two windows lie closer than they are long.
+    /// By which power of two the anchors to find them by lie closer than that.
     pub window_step: PerCategory<u32>,
-    /// How many of the last blocks are searched for repetitions.
+    /// How many of the last blocks are searched for repetitions, the open one included; `u32::MAX` is all of them.
     pub max_lookback_blocks: PerCategory<u32>,
-    /// The size of the filter in front of the search, as a power of two.
+    /// How much room the index of anchors has: 4 is filled up to two thirds, each step more halves that.
     pub bloom_filter_size: PerCategory<u32>,
     /// What tells equal files from different ones; `None` stores each file for itself.
     pub file_hash: Option<Digest>,
@@ -359,7 +359,7 @@ impl BuildOptions {
             max_similarity_size: None,
             window_size: 0.into(),
             window_step: 0.into(),
-            max_lookback_blocks: 1.into(),
+            max_lookback_blocks: u32::MAX.into(),
             bloom_filter_size: 4.into(),
             file_hash: Digest::parse("xxh3-128").ok(),
             with_devices: false,

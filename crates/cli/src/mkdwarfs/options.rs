@@ -231,19 +231,19 @@ pub(crate) struct Categorize {
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Segmenter")]
 pub(crate) struct Segmenter {
-    /// Blocks searched for repetitions; 0 is no search
+    /// Search only the last N blocks for repetitions; 0 is no search [default: the whole image]
     #[arg(short = 'B', long, value_name = "[CAT::]N", hide_short_help = true)]
     pub(crate) max_lookback_blocks: Vec<String>,
 
-    /// Windows of 2^N bytes, samples or pixels find repetitions, 0 to 24; 0 is no search [default: by level]
+    /// Find repetitions of 2^N bytes, samples or pixels, 7 to 24; 0 is no search [default: by level]
     #[arg(short = 'W', long, value_name = "[CAT::]N", hide_short_help = true)]
     pub(crate) window_size: Vec<String>,
 
-    /// Windows lie 2^N times closer than they are long, 0 to 8 [default: by level]
+    /// Anchors to find them by lie 2^N times closer than they are long, 0 to 8 [default: by level]
     #[arg(short = 'w', long, value_name = "[CAT::]N", hide_short_help = true)]
     pub(crate) window_step: Vec<String>,
 
-    /// Size of the filter in front of the search, 0 to 10
+    /// Room in the index of anchors, 0 to 10: more is larger and misses less [default: 4]
     #[arg(long, value_name = "[CAT::]N", hide_short_help = true)]
     pub(crate) bloom_filter_size: Vec<String>,
 }

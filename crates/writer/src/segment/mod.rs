@@ -17,6 +17,11 @@ mod reread;
 mod rules;
 mod spread;
 #[cfg(test)]
+#[allow(
+    clippy::unwrap_used,
+    clippy::cast_possible_truncation,
+    reason = "tests"
+)]
 mod tests;
 
 use std::collections::BTreeMap;
