@@ -67,16 +67,16 @@ const LEVELS: [LevelDefaults; LEVEL_MAX + 1] = [
     row(20, OFF, "null", "null", "null"),
     row(20, OFF, "lz4", "zstd:level=16", "null"),
     row(20, OFF, "lz4hc:level=9", "zstd:level=16", "null"),
-    row(21, (12, 3), "lz4hc:level=9", "zstd:level=16", "null"),
-    row(22, (10, 2), ZSTD_4, "zstd:level=16", "null"),
-    row(23, (9, 2), ZSTD_5, "zstd:level=16", "null"),
-    row(24, (9, 2), ZSTD_6, "zstd:level=16", "null"),
+    row(21, (10, 2), "lz4hc:level=9", "zstd:level=16", "null"),
+    row(22, (9, 2), ZSTD_4, "zstd:level=16", "null"),
+    row(23, (8, 2), ZSTD_5, "zstd:level=16", "null"),
+    row(24, (8, 2), ZSTD_6, "zstd:level=16", "null"),
     LevelDefaults {
         code_compression: Some(LZMA),
-        ..row(24, (9, 2), ZSTD_6, "zstd:level=16", "zstd:level=22")
+        ..row(24, (8, 2), ZSTD_6, "zstd:level=16", "zstd:level=22")
     },
-    row(24, (9, 2), LZMA, "zstd:level=16", "lzma:level=9"),
-    row(26, (9, 2), LZMA, "zstd:level=16", "lzma:level=9"),
+    row(24, (8, 2), LZMA, "zstd:level=16", "lzma:level=9"),
+    row(26, (8, 2), LZMA, "zstd:level=16", "lzma:level=9"),
 ];
 
 impl LevelDefaults {
