@@ -117,7 +117,12 @@ impl LzmaOptions {
         };
         // The window, half as much again, the hash table and one or two links a position.
         let bytes_per_position = if chained { 8 } else { 12 };
-        dict_len * bytes_per_position + (8 << 20)
+        let tune = if self.tune {
+            Probe::bytes(block_len)
+        } else {
+            0
+        };
+        dict_len * bytes_per_position + (8 << 20) + tune
     }
 
     fn settings(&self, len: usize, model: Model, binary: Option<&str>) -> Settings {

@@ -71,9 +71,18 @@ impl Probe {
             self.long = context(true);
         }
         match &mut self.long {
-            Some(long) => shrinks(long, data, &mut self.out),
+            // Its output is as large as the block, and is not kept.
+            Some(long) => shrinks(long, data, &mut Vec::new()),
             None => true,
         }
+    }
+
+    /// Estimates the memory of a probe, and of trials on samples beside it, in bytes.
+    pub(crate) fn bytes(block_len: usize) -> u64 {
+        /// Two contexts at level 1 and the tables of an lzma encoder at level 1, rounded up.
+        const STATE_BYTES: u64 = 20 << 20;
+        // The output of the look at all of a block, and an entry of 8 bytes for each 128 bytes of it.
+        STATE_BYTES + block_len as u64 + block_len as u64 / 16
     }
 }
 

@@ -114,7 +114,12 @@ impl ZstdOptions {
         } else {
             0
         };
-        tables.saturating_add(long) as u64
+        let tune = if self.tune {
+            Probe::bytes(block_len)
+        } else {
+            0
+        };
+        tables.saturating_add(long) as u64 + tune
     }
 }
 

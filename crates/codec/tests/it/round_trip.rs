@@ -1,6 +1,10 @@
 //! What goes in comes out, for every algorithm, many options and several kinds of data.
 
+use std::io::Write;
+use std::process::{Command, Stdio};
+
 use durin_codec::{Spec, decompress, uncompressed_len};
+use durin_format::section::CompressionType;
 
 use crate::data::{self, SPECS};
 
@@ -105,4 +109,52 @@ fn windows_reach_as_far_as_asked() {
     ] {
         assert!(len(spec) > once, "{spec}");
     }
+}
+
+#[test]
+fn other_programs_read_it() {
+    for (text, metadata) in SPECS {
+        let spec = Spec::parse(text).unwrap();
+        let program = match spec.compression_type() {
+            CompressionType::Lzma => "xz",
+            CompressionType::Zstd => "zstd",
+            _ => continue,
+        };
+        for data in [
+            Vec::new(),
+            data::text(100_000),
+            data::random(70_000),
+            data::code(50_000),
+        ] {
+            let (_, payload) = data::encode(text, *metadata, &data);
+            let started = Command::new(program)
+                .args(["-t", "-q", "-"])
+                .stdin(Stdio::piped())
+                .spawn();
+            let mut child = match started {
+                Ok(child) => child,
+                Err(error) => {
+                    assert!(std::env::var_os("CI").is_none(), "{program}: {error}");
+                    eprintln!("SKIPPED: {program}: {error}");
+                    return;
+                }
+            };
+            child.stdin.take().unwrap().write_all(&payload).unwrap();
+            assert!(child.wait().unwrap().success(), "{text} of {}", data.len());
+        }
+    }
+}
+
+#[test]
+fn tuning_finds_the_filter_and_keeps_what_is_given() {
+    let code = data::code(200_000);
+    let len = |spec| data::encode(spec, None, &code).1.len();
+    assert!(len("lzma:level=6:tune") < len("lzma:level=6") / 2);
+    assert!(len("lzma:level=6:tune:lc=0") < len("lzma:level=6:lc=0"));
+    let error = Spec::parse("lzma:lc=4:lp=1")
+        .unwrap()
+        .encoder(1 << 20, None)
+        .err()
+        .unwrap();
+    assert!(error.to_string().contains("lc + lp"), "{error}");
 }
