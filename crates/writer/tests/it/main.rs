@@ -6,6 +6,7 @@
     reason = "tests"
 )]
 
+mod categories;
 mod contents;
 mod determinism;
 mod faults;
