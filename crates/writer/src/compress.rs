@@ -24,6 +24,7 @@ pub(crate) struct Section {
     pub(crate) payload: Vec<u8>,
     /// Bytes before compression.
     pub(crate) data_len: u64,
+    pub(crate) compression: CompressionType,
 }
 
 impl Section {
@@ -43,6 +44,7 @@ impl Section {
             header,
             payload: encoded.payload,
             data_len,
+            compression: encoded.compression,
         })
     }
 }
@@ -58,6 +60,8 @@ pub(crate) struct Coding {
     pub(crate) metadata: Option<String>,
     /// Bytes of the largest block.
     pub(crate) block_len: usize,
+    /// For data that do not have the layout that the algorithm needs.
+    pub(crate) general: Option<Spec>,
 }
 
 impl Coding {
@@ -187,6 +191,7 @@ impl Worker {
                 header: encode_header(number, SectionType::Block, CompressionType::None, &[]),
                 payload: Vec::new(),
                 data_len: len as u64,
+                compression: CompressionType::None,
             }
         };
         sampler.record(sample);
@@ -206,7 +211,16 @@ impl Worker {
         let kind = coding.spec.compression_type();
         // The history of the segmenter may have it still.
         let data = Arc::try_unwrap(block.data).unwrap_or_else(|shared| shared.to_vec());
-        Section::encode(number, SectionType::Block, &mut **encoder, kind, data)
+        let block = SectionType::Block;
+        let mut section = Section::encode(number, block, &mut **encoder, kind, data)?;
+        let is_refused = section.compression == CompressionType::None;
+        if let Some(general) = coding.general.as_ref().filter(|_| is_refused) {
+            // A header of a file has lied, which is too rare to keep an encoder for.
+            let mut encoder = general.encoder(section.payload.len(), None)?;
+            let kind = general.compression_type();
+            section = Section::encode(number, block, &mut *encoder, kind, section.payload)?;
+        }
+        Ok(section)
     }
 }
 

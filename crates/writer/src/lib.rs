@@ -1,7 +1,8 @@
 //! Building DwarFS images.
 //!
 //! [`build`] runs the stages in this order, and the modules are named after them: `scan` reads the tree (leaving out
-//! what the [`filter`] and a [`script`] say), `transform` lets a script change attributes, `dedupe` finds equal files, `order` decides where contents go, `read` fetches them,
+//! what the [`filter`] and a [`script`] say), `transform` lets a script change attributes, `analyze` reads files once to find equal
+//! ones and what kinds of data they are (`dedupe`, `categorize`), `streams` and `order` decide where contents go, `read` fetches them,
 //! `segment` cuts them into blocks, `compress` and `emit` write the blocks, and `metadata` describes everything.
 //! The image depends on the input and the options only: not on the number of threads, nor on the order in which the
 //! file system lists names. This crate knows nothing of reading images.

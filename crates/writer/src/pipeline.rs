@@ -194,6 +194,11 @@ impl Source<'_> {
             spec: stream.settings.compression.clone(),
             metadata: stream.settings.metadata.clone(),
             block_len: usize_of(self.stream_data_len(stream).min(block_len)),
+            general: stream
+                .settings
+                .compression
+                .requires_metadata()
+                .then(|| self.context.options.compression.default_value().clone()),
         }
     }
 }

@@ -1,12 +1,14 @@
-//! What `--long-help` shows below the options: the levels and the compression algorithms.
+//! What `--long-help` shows below the options: the levels, the compression algorithms and the categories.
 
+use durin_writer::Categorizer;
 use durin_writer::level::{LEVEL_MAX, LevelDefaults};
 
 use crate::common::banner;
 
 /// The tables.
 pub(super) fn text() -> String {
-    format!("{}\n{}\n{}", levels(), algorithms(), banner::libraries())
+    let tables = [levels(), algorithms(), categories(), banner::libraries()];
+    tables.join("\n")
 }
 
 fn levels() -> String {
@@ -33,6 +35,15 @@ fn levels() -> String {
         );
         text.push_str(line.trim_end());
         text.push('\n');
+    }
+    text
+}
+
+fn categories() -> String {
+    let mut text = String::from("Categorizers and the categories they find:\n");
+    for categorizer in Categorizer::ALL {
+        let (name, found) = (categorizer.name(), categorizer.categories().join(", "));
+        text.push_str(&format!("  {name:<14}  {found}\n"));
     }
     text
 }
