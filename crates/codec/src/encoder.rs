@@ -43,30 +43,41 @@ pub fn encode_section(
     kind: CompressionType,
     data: Vec<u8>,
 ) -> Result<Encoded> {
-    let stored = |payload| Encoded {
+    let encoded = encode_if_smaller(encoder, kind, &data, &mut Vec::new())?;
+    Ok(encoded.unwrap_or(Encoded {
         compression: CompressionType::None,
-        payload,
-    };
-    if kind == CompressionType::None || !encoder.is_worth_it(&data) {
-        return Ok(stored(data));
+        payload: data,
+    }))
+}
+
+/// As [`encode_section`], but returns nothing where the data are to be stored as they are.
+///
+/// The encoder writes into `scratch`, whose memory serves for the next data again.
+///
+/// # Errors
+/// Those of [`Encoder::encode`].
+pub fn encode_if_smaller(
+    encoder: &mut dyn Encoder,
+    kind: CompressionType,
+    data: &[u8],
+    scratch: &mut Vec<u8>,
+) -> Result<Option<Encoded>> {
+    if kind == CompressionType::None || !encoder.is_worth_it(data) {
+        return Ok(None);
     }
     let keeps_layout = matches!(kind, CompressionType::Flac | CompressionType::Ricepp);
-    let mut payload = Vec::new();
-    match encoder.encode(&data, &mut payload) {
-        Err(error) if keeps_layout && error.kind() == ErrorKind::InvalidInput => {
-            return Ok(stored(data));
-        }
+    match encoder.encode(data, scratch) {
+        Err(error) if keeps_layout && error.kind() == ErrorKind::InvalidInput => return Ok(None),
         result => result?,
     }
-    if payload.len() >= data.len() && !keeps_layout {
-        return Ok(stored(data));
+    if scratch.len() >= data.len() && !keeps_layout {
+        return Ok(None);
     }
-    // Encoders reserve for the worst case, and payloads wait in queues.
-    payload.shrink_to_fit();
-    Ok(Encoded {
+    // Encoders reserve for the worst case, and payloads wait in queues: what waits is as large as it must be.
+    Ok(Some(Encoded {
         compression: kind,
-        payload,
-    })
+        payload: scratch.as_slice().to_vec(),
+    }))
 }
 
 #[cfg(test)]

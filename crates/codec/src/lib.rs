@@ -44,7 +44,7 @@ mod versions;
 mod zstd;
 
 pub use decoder::{Decoder, decompress, uncompressed_len};
-pub use encoder::{Encoded, Encoder, encode_section};
+pub use encoder::{Encoded, Encoder, encode_if_smaller, encode_section};
 pub use help::{AlgorithmHelp, algorithms};
 pub use spec::Spec;
 pub use versions::library_versions;

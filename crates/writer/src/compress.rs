@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use crossbeam_channel::{Receiver, Sender};
-use durin_codec::{Encoder, Spec, encode_section};
+use durin_codec::{Encoded, Encoder, Spec, encode_if_smaller, encode_section};
 use durin_format::section::{CompressionType, SectionType, V2_HEADER_LEN, encode_header};
 use durin_format::{Error, Result};
 
@@ -24,7 +24,6 @@ pub(crate) struct Section {
     pub(crate) payload: Vec<u8>,
     /// Bytes before compression.
     pub(crate) data_len: u64,
-    pub(crate) compression: CompressionType,
 }
 
 impl Section {
@@ -38,14 +37,17 @@ impl Section {
     ) -> Result<Self> {
         let data_len = data.len() as u64;
         let encoded = encode_section(encoder, kind, data)?;
+        Ok(Self::new(number, section_type, encoded, data_len))
+    }
+
+    fn new(number: u32, section_type: SectionType, encoded: Encoded, data_len: u64) -> Self {
         let header = encode_header(number, section_type, encoded.compression, &encoded.payload);
-        Ok(Self {
+        Self {
             section_type,
             header,
             payload: encoded.payload,
             data_len,
-            compression: encoded.compression,
-        })
+        }
     }
 }
 
@@ -97,6 +99,7 @@ impl Pool<'_> {
         &self,
         blocks: &Receiver<Block>,
         sections: &Sender<Compressed>,
+        spare: &Sender<Vec<u8>>,
     ) -> Result<()> {
         let niceness = self.niceness;
         for number in 0..self.workers.max(1) {
@@ -108,6 +111,8 @@ impl Pool<'_> {
                 cheap: None,
                 blocks: blocks.clone(),
                 sections: sections.clone(),
+                spare: spare.clone(),
+                scratch: Vec::new(),
             };
             let started = spawn_detached(move || {
                 be_nice(niceness);
@@ -132,6 +137,10 @@ struct Worker {
     cheap: Option<(usize, Box<dyn Encoder>)>,
     blocks: Receiver<Block>,
     sections: Sender<Compressed>,
+    /// Takes the memory of blocks back.
+    spare: Sender<Vec<u8>>,
+    /// What encoders write into.
+    scratch: Vec<u8>,
 }
 
 impl Worker {
@@ -191,7 +200,6 @@ impl Worker {
                 header: encode_header(number, SectionType::Block, CompressionType::None, &[]),
                 payload: Vec::new(),
                 data_len: len as u64,
-                compression: CompressionType::None,
             }
         };
         sampler.record(sample);
@@ -209,18 +217,29 @@ impl Worker {
         // Blocks are the first sections of an image, so that both numbers are the same.
         let number = block.number;
         let kind = coding.spec.compression_type();
-        // The history of the segmenter may have it still.
-        let data = Arc::try_unwrap(block.data).unwrap_or_else(|shared| shared.to_vec());
-        let block = SectionType::Block;
-        let mut section = Section::encode(number, block, &mut **encoder, kind, data)?;
-        let is_refused = section.compression == CompressionType::None;
-        if let Some(general) = coding.general.as_ref().filter(|_| is_refused) {
+        let (data, scratch) = (block.data, &mut self.scratch);
+        let data_len = data.len() as u64;
+        let mut encoded = encode_if_smaller(&mut **encoder, kind, &data, scratch)?;
+        if let Some(general) = coding.general.as_ref().filter(|_| encoded.is_none()) {
             // A header of a file has lied, which is too rare to keep an encoder for.
-            let mut encoder = general.encoder(section.payload.len(), None)?;
+            let mut encoder = general.encoder(data.len(), None)?;
             let kind = general.compression_type();
-            section = Section::encode(number, block, &mut *encoder, kind, section.payload)?;
+            encoded = encode_if_smaller(&mut *encoder, kind, &data, scratch)?;
         }
-        Ok(section)
+        // The history of the segmenter may have the data still.
+        let encoded = match (encoded, Arc::try_unwrap(data)) {
+            (Some(encoded), Ok(data)) => {
+                // There may be enough of them.
+                drop(self.spare.try_send(data));
+                encoded
+            }
+            (Some(encoded), Err(_)) => encoded,
+            (None, data) => Encoded {
+                compression: CompressionType::None,
+                payload: data.unwrap_or_else(|shared| shared.to_vec()),
+            },
+        };
+        Ok(Section::new(number, SectionType::Block, encoded, data_len))
     }
 }
 

@@ -224,6 +224,7 @@ fn write_blocks(source: &Source<'_>, budget: &Budget, emitter: &mut Emitter<'_>)
     let (permit_sender, permits) = filled(budget.blocks_in_flight, || Permit);
     let (blocks, block_receiver) = bounded(budget.blocks_in_flight);
     let (section_sender, sections) = unbounded();
+    let (spare_sender, spare) = bounded(budget.workers);
     if data_len > 0 {
         let codings = source.streams.iter().map(|stream| source.coding(stream));
         let pool = compress::Pool {
@@ -240,9 +241,9 @@ fn write_blocks(source: &Source<'_>, budget: &Budget, emitter: &mut Emitter<'_>)
             };
             sampler.plan(source.streams.iter().map(block_count));
         }
-        pool.start(&block_receiver, &section_sender)?;
+        pool.start(&block_receiver, &section_sender, &spare_sender)?;
     }
-    drop((block_receiver, section_sender));
+    drop((block_receiver, section_sender, spare_sender));
 
     let reader = Reader::new(source);
     thread::scope(|scope| {
@@ -262,11 +263,14 @@ fn write_blocks(source: &Source<'_>, budget: &Budget, emitter: &mut Emitter<'_>)
             free,
             permits,
             blocks,
+            spare,
         };
         let room = source
             .streams
             .iter()
             .map(|stream| stream.settings.window.bloom_bits);
+        let mut windows = source.streams.iter().map(|stream| stream.settings.window);
+        let is_searched = windows.any(|window| window.size_bits > 0);
         let bounds = Bounds {
             block_bits: options.block_size_bits,
             index: IndexLimits {
@@ -274,7 +278,8 @@ fn write_blocks(source: &Source<'_>, budget: &Budget, emitter: &mut Emitter<'_>)
                 room: room.max().unwrap_or(0),
             },
             history_bytes: budget.history_bytes,
-            data_len,
+            // What nobody searches needs no history.
+            data_len: if is_searched { data_len } else { 0 },
             streams: source.streams.len() as u64,
         };
         let segmenter = Segmenter::new(source, bounds, queues);

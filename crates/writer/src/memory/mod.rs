@@ -140,7 +140,12 @@ fn divide(limit: u64, facts: &Facts, request: Request) -> Budget {
         .min(blocks)
         .min(BLOCK_COUNT_MAX);
     let waiting = take(waiting, block_len);
-    let history_bytes = take(facts.data_len, 1);
+    let is_searched = facts.index_entries_wanted > 0;
+    let history_bytes = if is_searched {
+        take(facts.data_len, 1)
+    } else {
+        0
+    };
     let before_or_after = facts.ordering_bytes.max(facts.described_bytes);
     let at_the_end = (tables + before_or_after).max(PROGRAM_BYTES + facts.frozen_bytes);
     Budget {

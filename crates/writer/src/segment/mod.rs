@@ -65,6 +65,8 @@ pub(crate) struct Queues {
     pub(crate) free: Sender<Vec<u8>>,
     pub(crate) permits: Receiver<Permit>,
     pub(crate) blocks: Sender<Block>,
+    /// Memory of blocks that have been compressed, to be used again: clean pages cost more than filling them.
+    pub(crate) spare: Receiver<Vec<u8>>,
 }
 
 /// Cuts contents into blocks.
@@ -86,6 +88,7 @@ struct BlockQueue<'a> {
     block_len: usize,
     permits: Receiver<Permit>,
     blocks: Sender<Block>,
+    spare: Receiver<Vec<u8>>,
     block_categories: Vec<CategoryIndex>,
 }
 
@@ -93,7 +96,10 @@ impl Sink for BlockQueue<'_> {
     fn begin(&mut self) -> Result<Vec<u8>> {
         let permit = self.thread.wait_out(|| self.permits.recv());
         let Permit = permit.map_err(|_| Error::cancelled())?;
-        Ok(Vec::with_capacity(self.block_len))
+        let mut buffer = self.spare.try_recv().unwrap_or_default();
+        buffer.clear();
+        buffer.reserve_exact(self.block_len);
+        Ok(buffer)
     }
 
     fn block(&mut self, number: u32, data: Arc<Vec<u8>>) -> Result<()> {
@@ -124,6 +130,7 @@ impl<'a> Segmenter<'a> {
             block_len: 0,
             permits: queues.permits,
             blocks: queues.blocks,
+            spare: queues.spare,
             block_categories: Vec::new(),
         };
         let chunks = Chunks::for_contents(source.contents.len());
