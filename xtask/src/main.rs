@@ -45,8 +45,12 @@ cargo xtask TASK
                           size, CPU time and memory against the peers and the reference's baseline
   bench --suite=threads --corpus=... [--levels=1-3] [--threads=1,2,4,8]
                           build time by number of threads, and the stages' part of it
+<<<<<<< ours
   codecs DIR [--bits=24] [--pieces=4] [--rounds=1] [BITS/]SPEC...
                           size and time of compression settings on samples of a real tree
+=======
+  order                   order a million made-up sketches, friendly and hostile ones: seconds and memory
+>>>>>>> theirs
   man DIR                 write the manual pages
 ";
 
@@ -65,7 +69,11 @@ fn main() -> ExitCode {
         "million" => million::run(rest),
         "stress" => stress::run(rest),
         "bench" => bench::run(rest),
+<<<<<<< ours
         "codecs" => codecs::run(rest),
+=======
+        "order" => order(rest),
+>>>>>>> theirs
         "man" => man::run(rest),
         "help" | "-h" | "--help" => {
             print!("{HELP}");
@@ -80,4 +88,20 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// Runs the benchmarks of the orders by similarity, which are tests that are not run otherwise.
+fn order(arguments: &[String]) -> anyhow::Result<()> {
+    anyhow::ensure!(arguments.is_empty(), "cargo xtask order takes no arguments");
+    workspace::succeed(&mut workspace::cargo(&[
+        "test",
+        "--profile=fast",
+        "--package=durin-writer",
+        "--lib",
+        "--",
+        "--ignored",
+        "--nocapture",
+        "--test-threads=1",
+        "a_million",
+    ]))
 }

@@ -10,6 +10,7 @@ use durin_testkit::manifest::Manifest;
 use durin_testkit::python::Decoder;
 use durin_testkit::require;
 use durin_testkit::tree::{Digest, TreeOptions, snapshot};
+use durin_testkit::vectors::Vectors;
 use dwarfs::{Archive, AsChunks, InodeKind};
 
 use crate::round_trip::python_library;
@@ -54,6 +55,37 @@ fn the_python_decoder_reads_our_images() {
             },
         )
         .unwrap();
+        assert_same(&way, &manifest(&found, &tree, Seen::Source));
+    }
+}
+
+#[test]
+fn the_python_decoder_reads_categories() {
+    let decoder = require!(Decoder::find());
+    let vectors = require!(Vectors::find());
+    // It has sounds and pictures of many layouts, and more.
+    let categorized = vectors.image("generated", "cat-l7");
+    let work = work_dir();
+    let (source, image) = (work.path().join("tree"), work.path().join("image.dwarfs"));
+    std::fs::create_dir(&source).unwrap();
+    programs().extract(&categorized, &source).succeed();
+    for build_args in [
+        &["-l3"][..],
+        &["-l7", "-S14", "--categorize"],
+        &["-l9", "-S16", "--incompressible-fragments"],
+        &["-l5", "-S12", "--categorize=incompressible,binary"],
+    ] {
+        let way = format!("{build_args:?}");
+        let build = programs().build(&source, &image).args(build_args);
+        build.arg("--force").succeed();
+        if let Err(said) = decoder.check(&image) {
+            panic!("{way}: {said}");
+        }
+        let found = Manifest::parse(&decoder.manifest(&image).unwrap()).unwrap();
+        let options = TreeOptions {
+            digest: Digest::Full,
+        };
+        let tree = snapshot(&source, &options).unwrap();
         assert_same(&way, &manifest(&found, &tree, Seen::Source));
     }
 }

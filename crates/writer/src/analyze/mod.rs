@@ -202,8 +202,8 @@ impl Pass<'_> {
     fn run(&self, candidates: &Candidates) -> Result<Vec<Findings>> {
         let stats = self.context.stats;
         stats.hash_files_total.add(candidates.to_hash.len() as u64);
-        let wants_all = !(self.kinds.is_empty() && self.categorizers().is_empty())
-            && !self.context.options.hollow;
+        let looks_inside = !self.kinds.is_empty() || !self.categorizers().is_empty();
+        let wants_all = looks_inside && !self.context.options.hollow;
         let mut is_hashed = candidates.to_hash.iter().copied().peekable();
         let jobs: Vec<(FileIndex, bool)> = if wants_all {
             let mut all = candidates.all();

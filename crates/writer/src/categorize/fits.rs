@@ -116,7 +116,7 @@ impl Image {
         let (pairs, rest) = data.as_chunks::<2>();
         let mut pair = pairs.iter().fold((0, 0), join);
         pair.0 |= rest.first().copied().unwrap_or(0);
-        if (start - self.offset) % BYTES_PER_PIXEL != 0 {
+        if !(start - self.offset).is_multiple_of(BYTES_PER_PIXEL) {
             pair = (pair.1, pair.0);
         }
         self.high_bits |= pair.0;
@@ -125,7 +125,8 @@ impl Image {
 
     /// Splits the file, now that all of it has been looked at.
     pub(crate) fn parts(&self) -> Option<Vec<Part>> {
-        let bits = u16::from_be_bytes([self.high_bits, self.low_bits]);
+        // The high byte comes first.
+        let bits = u16::from(self.high_bits) << 8 | u16::from(self.low_bits);
         let unused = bits.trailing_zeros().min(UNUSED_LSBS_MAX);
         let components = self.component_count;
         let metadata = format!(

@@ -82,7 +82,7 @@ pub(super) fn order(context: Context<'_>, items: &[Item], options: NilsimsaOptio
 enum Node {
     /// The place of its members.
     Leaf(usize),
-    Inner(Vec<Node>),
+    Inner(Vec<Self>),
 }
 
 struct Clustering<'a> {
@@ -252,12 +252,12 @@ mod tests {
     }
 
     fn item(family: u64, changed_bits: u64) -> Item {
-        let word = |n: u64| (family * 4 + n + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let word = |n: u64| family.wrapping_mul(4).wrapping_add(n + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let mut digest = [0, 1, 2, 3].map(word);
         digest[0] ^= changed_bits;
         Item {
             digest,
-            len: 100 + family,
+            len: 100 + family % 1000,
         }
     }
 
@@ -293,6 +293,29 @@ mod tests {
             let mut places = ordered;
             places.sort_unstable();
             assert!(places.into_iter().eq(0..600), "{options:?}");
+        }
+    }
+
+    /// `cargo xtask order` runs this.
+    #[test]
+    #[ignore = "a benchmark"]
+    #[expect(clippy::print_stdout, reason = "it is what a benchmark is for")]
+    fn a_million_digests() {
+        let scattered = |n: u64| (n ^ n >> 31).wrapping_mul(0x94d0_49bb_1331_11eb);
+        let strangers: Vec<Item> = (0..1_000_000).map(|n| item(scattered(n), n)).collect();
+        let families: Vec<Item> = (0..1_000_000)
+            .map(|n| item(scattered(n % 1000), scattered(n) & 0x00ff_00ff))
+            .collect();
+        for (name, items) in [("strangers", strangers), ("families", families)] {
+            for threads in [1, 2] {
+                let begin = std::time::Instant::now();
+                let ordered = order_with(threads, &items, NilsimsaOptions::default());
+                let seconds = begin.elapsed().as_secs_f64();
+                println!(
+                    "nilsimsa, {name}: {} digests, {threads} threads: {seconds:.2} s",
+                    ordered.len()
+                );
+            }
         }
     }
 

@@ -21,13 +21,11 @@ use crate::tree::count_of;
 /// How many of sixteen hashes must be shared.
 ///
 /// The expectation is 16 J for the Jaccard index J of all passages; two contents of one length have 8 in common if two
-/// thirds of their passages are. Measured without what segmentation removes, with zstd 8 and blocks of 4 MiB, against
-/// the order of paths: 8 was smaller by 0.2% on parts of a kernel source, by 0.4% on three releases of a compiler's
-/// source and by 2.2% on releases of libraries; 11 gave up a third to a half of that, 3 made the kernel 0.7% larger.
+/// thirds of their passages are. The figures are in docs/ordering.md.
 const SHARED_MIN: u32 = 8;
 
-/// How many must be shared if the base names are the same. With 3, 0.1% less than without on all three; with 1 the
-/// kernel, which has many namesakes that have nothing but a licence in common, was 0.2% larger.
+/// How many must be shared if the base names are the same. One alone is not enough: the kernel source, which has many
+/// namesakes with nothing but a licence in common, was larger than with 3.
 const SHARED_MIN_OF_NAMESAKES: u32 = 3;
 
 /// Parts into which hashes are divided: enough to share them out, few enough to go through all sketches for each.
