@@ -44,12 +44,12 @@ mod tests {
         assert_eq!(user("4294967295"), Ok(u32::MAX));
         assert_eq!(user("root"), Ok(0));
         assert_eq!(group("root").or_else(|_| group("wheel")), Ok(0));
-        let error = user("4294967296").unwrap_err();
+        let error = user("4294967296").err().unwrap_or_default();
         assert!(error.contains("does not fit"), "{error}");
         for bad in ["", "-1", "no such user", "1x", "root\0"] {
             assert!(user(bad).is_err() && group(bad).is_err(), "{bad}");
         }
-        let error = group("nobody has such a group").unwrap_err();
+        let error = group("nobody has such a group").err().unwrap_or_default();
         assert!(error.contains("there is no group"), "{error}");
     }
 }
