@@ -1,7 +1,7 @@
 //! What `--long-help` shows below the options: the levels, the compression algorithms and the categories.
 
 use durin_writer::Categorizer;
-use durin_writer::level::{LEVEL_MAX, LevelDefaults};
+use durin_writer::level::{LEVEL_DEFAULT, LEVEL_MAX, LevelDefaults};
 
 use crate::common::banner;
 
@@ -14,8 +14,8 @@ pub(super) fn text() -> String {
 fn levels() -> String {
     let mut text = String::from("Compression levels:\n");
     text.push_str(&format!(
-        "  level  block size  {:<33}  {:<17}  {:<15}  metadata\n",
-        "data", "machine code", "schema, history"
+        "  level  block size  {:<33}  {:<17}  metadata\n",
+        "data", "machine code"
     ));
     for level in 0..=LEVEL_MAX {
         let Some(row) = LevelDefaults::of(level) else {
@@ -25,17 +25,22 @@ fn levels() -> String {
             block_size_bits,
             compression,
             code_compression,
-            schema_compression,
             metadata_compression,
             ..
         } = row;
         let line = format!(
-            "  {level:<5}  2^{block_size_bits:<8}  {compression:<33}  {:<17}  {schema_compression:<15}  {metadata_compression}",
+            "  {level:<5}  2^{block_size_bits:<8}  {compression:<33}  {:<17}  {metadata_compression}",
             code_compression.unwrap_or("as data")
         );
         text.push_str(line.trim_end());
         text.push('\n');
     }
+    let schema_of = |level| LevelDefaults::of(level).map_or("", |row| row.schema_compression);
+    text.push_str(&format!(
+        "  Schema and history: {}; at level 0 {}\n",
+        schema_of(LEVEL_DEFAULT),
+        schema_of(0)
+    ));
     text
 }
 

@@ -106,7 +106,7 @@ pub(crate) struct Advanced {
     #[arg(long, value_name = "N", value_parser = worker_count, hide_short_help = true)]
     pub(crate) num_scanner_workers: Option<usize>,
 
-    /// Accepted for compatibility, without effect in this release
+    /// Accepted for compatibility: one thread segments all categories, and those that read search for it
     #[arg(long, value_name = "N", value_parser = worker_count, hide_short_help = true)]
     pub(crate) num_segmenter_workers: Option<usize>,
 

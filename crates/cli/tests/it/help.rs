@@ -51,6 +51,7 @@ fn long_help_has_everything() {
         "Compression levels:",
         "9      2^26",
         "ricepp",
+        "pcmaudio/waveform",
         "Libraries: ",
     ] {
         assert!(help.contains(part), "{part}");

@@ -444,3 +444,76 @@ fn a_system_without_threads_to_give_is_a_clean_error() {
     assert!(codes.contains(&1) && codes.len() > 1, "{codes:?}");
     assert!(place.names().iter().all(|name| !name.contains("partial")));
 }
+
+#[test]
+fn hollow_images_have_sizes_and_no_contents() {
+    let place = Place::new();
+    let unreadable = place.tree().join("sub/unreadable");
+    fs::write(&unreadable, vec![7; 100_000]).unwrap();
+    fs::set_permissions(&unreadable, fs::Permissions::from_mode(0)).unwrap();
+    let outcome = place.build("image").args(["--hollow", "--json"]).succeed();
+    assert!(outcome.stderr.contains("no contents"), "{outcome}");
+    let report = json::parse(&stdout(&outcome)).unwrap();
+    assert_eq!(
+        (&report["blocks"], &report["allocated_bytes"]),
+        (&0.into(), &0.into())
+    );
+    let list = dwarfsck()
+        .arg(place.path("image"))
+        .args(["--list", "--verbose"])
+        .succeed();
+    let list = stdout(&list);
+    let size_of = |name: &str| {
+        let line = list.lines().find(|line| line.ends_with(name)).unwrap();
+        line.split_whitespace().nth(2).unwrap().to_owned()
+    };
+    assert_eq!(size_of(" sub/unreadable"), "100000");
+    assert_eq!(size_of(" hello"), "6");
+    fs::create_dir(place.path("out")).unwrap();
+    crate::support::dwarfsextract()
+        .arg("-i")
+        .arg(place.path("image"))
+        .arg("-o")
+        .arg(place.path("out"))
+        .succeed();
+    assert_eq!(fs::read(place.path("out/hello")).unwrap(), [0; 6]);
+    let run = place.build("other").args(["--hollow", "--no-sparse-files"]);
+    fails_with(run, "--no-sparse-files");
+}
+
+#[test]
+fn owners_by_name() {
+    let place = Place::new();
+    let run = mkdwarfs().arg("-i").arg(place.tree()).arg("-o");
+    run.arg(place.path("image"))
+        .args(["-l1", "--set-owner=root", "--set-group=0"])
+        .succeed();
+    let list = dwarfsck()
+        .arg(place.path("image"))
+        .args(["--list", "--verbose"])
+        .succeed();
+    let list = stdout(&list);
+    assert!(list.lines().all(|line| line.contains(" 0/0 ")), "{list}");
+    let run = mkdwarfs().arg("-i").arg(place.tree()).args(["-o", "x"]);
+    fails_with(
+        run.arg("--set-group=no-such-group-here"),
+        "there is no group 'no-such-group-here'",
+    );
+}
+
+#[test]
+fn times_coarser_than_asked_for_are_told() {
+    let place = Place::new();
+    let run = |resolution: &str| {
+        let run = mkdwarfs().arg("-i").arg(place.tree()).arg("-o");
+        let run = run.arg(place.path("image")).args(["-l1", "-f"]);
+        let run = run.arg(format!("--time-resolution={resolution}"));
+        run.succeed().stderr
+    };
+    let touched = program("find").arg(place.tree());
+    touched
+        .args(["-exec", "touch", "-hd", "2020-01-01 00:00:00", "{}", "+"])
+        .succeed();
+    assert!(run("1ms").contains("multiples of 1000000000 ns"));
+    assert!(!run("1s").contains("multiples of"));
+}

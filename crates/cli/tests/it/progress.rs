@@ -301,7 +301,8 @@ fn plain_lines_come_seldom() {
     make_large(&place);
     let outcome = place
         .build("image")
-        .args(["-C", "lzma:level=9", "-S", "20", "-N1"])
+        .args(SLOW)
+        .arg("-N1")
         .args(["--progress=simple", "--progress-workers"])
         .succeed();
     let lines: Vec<_> = outcome
