@@ -45,12 +45,9 @@ cargo xtask TASK
                           size, CPU time and memory against the peers and the reference's baseline
   bench --suite=threads --corpus=... [--levels=1-3] [--threads=1,2,4,8]
                           build time by number of threads, and the stages' part of it
-<<<<<<< ours
   codecs DIR [--bits=24] [--pieces=4] [--rounds=1] [BITS/]SPEC...
                           size and time of compression settings on samples of a real tree
-=======
   order                   order a million made-up sketches, friendly and hostile ones: seconds and memory
->>>>>>> theirs
   man DIR                 write the manual pages
 ";
 
@@ -69,11 +66,8 @@ fn main() -> ExitCode {
         "million" => million::run(rest),
         "stress" => stress::run(rest),
         "bench" => bench::run(rest),
-<<<<<<< ours
         "codecs" => codecs::run(rest),
-=======
         "order" => order(rest),
->>>>>>> theirs
         "man" => man::run(rest),
         "help" | "-h" | "--help" => {
             print!("{HELP}");
