@@ -450,7 +450,7 @@ fn hollow_images_have_sizes_and_no_contents() {
     let place = Place::new();
     let unreadable = place.tree().join("sub/unreadable");
     fs::write(&unreadable, vec![7; 100_000]).unwrap();
-    fs::set_permissions(&unreadable, fs::Permissions::from_mode(0)).unwrap();
+    fs::set_permissions(&unreadable, fs::Permissions::from_mode(0o000)).unwrap();
     let outcome = place.build("image").args(["--hollow", "--json"]).succeed();
     assert!(outcome.stderr.contains("no contents"), "{outcome}");
     let report = json::parse(&stdout(&outcome)).unwrap();

@@ -252,7 +252,12 @@ mod tests {
     }
 
     fn item(family: u64, changed_bits: u64) -> Item {
-        let word = |n: u64| family.wrapping_mul(4).wrapping_add(n + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let word = |n: u64| {
+            family
+                .wrapping_mul(4)
+                .wrapping_add(n + 1)
+                .wrapping_mul(0x9e37_79b9_7f4a_7c15)
+        };
         let mut digest = [0, 1, 2, 3].map(word);
         digest[0] ^= changed_bits;
         Item {

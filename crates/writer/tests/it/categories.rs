@@ -1,5 +1,10 @@
 //! Files of known kinds go where their category does, and come back as they were.
 
+#![expect(
+    clippy::big_endian_bytes,
+    reason = "formats of files, not of images, may be big-endian"
+)]
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::os::unix::fs::FileExt;

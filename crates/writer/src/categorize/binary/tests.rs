@@ -1,3 +1,10 @@
+//! Executables made here, well formed and hostile.
+
+#![expect(
+    clippy::big_endian_bytes,
+    reason = "formats of files, not of images, may be big-endian"
+)]
+
 use super::*;
 
 fn found(file: &[u8]) -> Option<Vec<(String, String, u64)>> {

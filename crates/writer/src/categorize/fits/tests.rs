@@ -1,3 +1,5 @@
+//! Images made here: cards, sizes, unused bits.
+
 use super::*;
 
 fn file(cards: &[&str], data: &[u8]) -> Vec<u8> {

@@ -1,3 +1,10 @@
+//! Sound files made here: layouts, headers cut short, sizes that lie.
+
+#![expect(
+    clippy::big_endian_bytes,
+    reason = "formats of files, not of images, may be big-endian"
+)]
+
 use super::*;
 
 /// What a file is taken for: its layout in JSON and the lengths before, of and behind the samples.
