@@ -123,9 +123,5 @@ fn fat(probe: &Probe<'_>, entry_len: u64) -> Option<Vec<Part>> {
 }
 
 #[cfg(test)]
-#[expect(
-    clippy::unwrap_used,
-    clippy::big_endian_bytes,
-    reason = "tests; of formats that have big-endian numbers"
-)]
+#[expect(clippy::unwrap_used, reason = "tests")]
 mod tests;

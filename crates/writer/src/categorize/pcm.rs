@@ -84,9 +84,5 @@ pub(super) fn claim(probe: &Probe<'_>) -> Option<Claim> {
 }
 
 #[cfg(test)]
-#[expect(
-    clippy::unwrap_used,
-    clippy::big_endian_bytes,
-    reason = "tests; of formats that have big-endian numbers"
-)]
+#[expect(clippy::unwrap_used, reason = "tests")]
 mod tests;
