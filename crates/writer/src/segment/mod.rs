@@ -3,7 +3,7 @@
 //! In: runs in any order, with the anchors that the threads that read have found in them. Out: numbered blocks, each but
 //! the last of a stream full, and for each content its chunks. Data is taken in the order of the runs; what repeats
 //! earlier data of the image, however far back, becomes a chunk that points there. One thread, because each byte's place
-//! depends on all before it; it only looks up, compares and copies, some tenths of a nanosecond a byte.
+//! depends on all before it; it only looks up, compares and copies.
 //! Memory: the index, the history, the block being filled, runs that wait for an earlier one, and 12 bytes for each chunk.
 //!
 //! [`cut`] decides, [`rules`] says by which measure, [`index`] knows where anchors are, [`history`] has the bytes,
