@@ -7,77 +7,19 @@
 use std::sync::Arc;
 
 use crossbeam_channel::{Receiver, Sender};
-use durin_codec::{Encoded, Encoder, Spec, encode_if_smaller, encode_section};
-use durin_format::section::{CompressionType, SectionType, V2_HEADER_LEN, encode_header};
+use durin_codec::{Encoded, Encoder, Spec};
+use durin_format::section::{CompressionType, SectionType, encode_header};
 use durin_format::{Error, Result};
 
+use crate::coding::{BlockEncoder, Coding, be_nice};
 use crate::estimate::{Real, Sample, Sampler};
+use crate::sections::Section;
 use crate::segment::Block;
 use crate::stats::{Stage, StageThread, Stats, thread_cpu};
 use crate::sync::spawn_detached;
 
-/// A section, complete but for its place in the file.
-#[derive(Debug)]
-pub(crate) struct Section {
-    pub(crate) section_type: SectionType,
-    pub(crate) header: [u8; V2_HEADER_LEN],
-    pub(crate) payload: Vec<u8>,
-    /// Bytes before compression.
-    pub(crate) data_len: u64,
-}
-
-impl Section {
-    /// Compresses `data` and adds the header for the section with this number.
-    pub(crate) fn encode(
-        number: u32,
-        section_type: SectionType,
-        encoder: &mut dyn Encoder,
-        kind: CompressionType,
-        data: Vec<u8>,
-    ) -> Result<Self> {
-        let data_len = data.len() as u64;
-        let encoded = encode_section(encoder, kind, data)?;
-        Ok(Self::new(number, section_type, encoded, data_len))
-    }
-
-    fn new(number: u32, section_type: SectionType, encoded: Encoded, data_len: u64) -> Self {
-        let header = encode_header(number, section_type, encoded.compression, &encoded.payload);
-        Self {
-            section_type,
-            header,
-            payload: encoded.payload,
-            data_len,
-        }
-    }
-}
-
 /// A section and the number of its block, or why there is none.
 pub(crate) type Compressed = (u32, Result<Section>);
-
-/// How the blocks of one stream are compressed.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Coding {
-    pub(crate) spec: Spec,
-    /// What the encoder must know of the layout of the data.
-    pub(crate) metadata: Option<String>,
-    /// Bytes of the largest block.
-    pub(crate) block_len: usize,
-    /// For data that do not have the layout that the algorithm needs.
-    pub(crate) general: Option<Spec>,
-}
-
-impl Coding {
-    fn encoder(&self) -> Result<Box<dyn Encoder>> {
-        self.spec.encoder(self.block_len, self.metadata.as_deref())
-    }
-
-    /// Whether an encoder made for this does for the other.
-    fn does_for(&self, other: &Self) -> bool {
-        self.spec == other.spec
-            && self.block_len >= other.block_len
-            && (self.metadata == other.metadata || !self.spec.requires_metadata())
-    }
-}
 
 /// The threads that compress.
 pub(crate) struct Pool<'a> {
@@ -106,13 +48,12 @@ impl Pool<'_> {
             let entry = self.stats.entry(Stage::Compress);
             let mut worker = Worker {
                 codings: Arc::clone(&self.codings),
-                encoder: None,
+                encoder: BlockEncoder::default(),
                 sampler: self.sampler.map(Arc::clone),
                 cheap: None,
                 blocks: blocks.clone(),
                 sections: sections.clone(),
                 spare: spare.clone(),
-                scratch: Vec::new(),
             };
             let started = spawn_detached(move || {
                 be_nice(niceness);
@@ -130,8 +71,7 @@ impl Pool<'_> {
 
 struct Worker {
     codings: Arc<[Coding]>,
-    /// The one used last, and the stream it was made for.
-    encoder: Option<(usize, Box<dyn Encoder>)>,
+    encoder: BlockEncoder,
     sampler: Option<Arc<Sampler>>,
     /// For blocks that are only looked at, and the length of block it was made for.
     cheap: Option<(usize, Box<dyn Encoder>)>,
@@ -139,8 +79,6 @@ struct Worker {
     sections: Sender<Compressed>,
     /// Takes the memory of blocks back.
     spare: Sender<Vec<u8>>,
-    /// What encoders write into.
-    scratch: Vec<u8>,
 }
 
 impl Worker {
@@ -208,24 +146,11 @@ impl Worker {
 
     fn encode(&mut self, block: Block) -> Result<Section> {
         let coding = &self.codings[block.stream];
-        let kept = self.encoder.take();
-        let kept = kept.filter(|(stream, _)| self.codings[*stream].does_for(coding));
-        let (_, encoder) = match kept {
-            Some(kept) => self.encoder.insert(kept),
-            None => self.encoder.insert((block.stream, coding.encoder()?)),
-        };
         // Blocks are the first sections of an image, so that both numbers are the same.
         let number = block.number;
-        let kind = coding.spec.compression_type();
-        let (data, scratch) = (block.data, &mut self.scratch);
+        let data = block.data;
         let data_len = data.len() as u64;
-        let mut encoded = encode_if_smaller(&mut **encoder, kind, &data, scratch)?;
-        if let Some(general) = coding.general.as_ref().filter(|_| encoded.is_none()) {
-            // A header of a file has lied, which is too rare to keep an encoder for.
-            let mut encoder = general.encoder(data.len(), None)?;
-            let kind = general.compression_type();
-            encoded = encode_if_smaller(&mut *encoder, kind, &data, scratch)?;
-        }
+        let encoded = self.encoder.encode(coding, &data)?;
         // The history of the segmenter may have the data still.
         let encoded = match (encoded, Arc::try_unwrap(data)) {
             (Some(encoded), Ok(data)) => {
@@ -250,13 +175,5 @@ impl Drop for Worker {
             let error = Error::unsupported("a compression thread has failed");
             drop(self.sections.send((u32::MAX, Err(error))));
         }
-    }
-}
-
-/// Lowers the priority of this thread; failing to is no reason not to work.
-fn be_nice(niceness: i32) {
-    if niceness != 0 {
-        let current = rustix::process::getpriority_process(None).unwrap_or(0);
-        rustix::process::setpriority_process(None, current.saturating_add(niceness)).ok();
     }
 }

@@ -4,25 +4,19 @@ use std::collections::BTreeMap;
 use std::io::Write;
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
-use durin_format::index::{IndexEntry, encode as encode_index};
-use durin_format::limits::INDEX_OFFSET_MAX;
-use durin_format::section::{CompressionType, SectionType, encode_header};
 use durin_format::{Error, Result};
 
-use crate::compress::{Compressed, Section};
+use crate::compress::Compressed;
 use crate::context::Context;
+use crate::sections::{Section, SectionWriter};
 use crate::segment::Permit;
 use crate::stats::Stage;
 use crate::sync::POLL;
-use crate::tree::count_of;
 
 /// The output and what has been written to it.
 pub(crate) struct Emitter<'a> {
     context: Context<'a>,
-    output: &'a mut dyn Write,
-    index: Vec<IndexEntry>,
-    /// Bytes from the start of the first section.
-    offset: u64,
+    sections: SectionWriter<'a>,
     /// Bytes of each block before compression and as written.
     block_lens: Vec<[u32; 2]>,
 }
@@ -32,12 +26,11 @@ impl<'a> Emitter<'a> {
     pub(crate) fn start(context: Context<'a>, output: &'a mut dyn Write) -> Result<Self> {
         let mut emitter = Self {
             context,
-            output,
-            index: Vec::new(),
-            offset: 0,
+            sections: SectionWriter::new(output),
             block_lens: Vec::new(),
         };
-        emitter.write(&context.options.header)?;
+        emitter.sections.prefix(&context.options.header)?;
+        emitter.count_written();
         Ok(emitter)
     }
 
@@ -48,18 +41,13 @@ impl<'a> Emitter<'a> {
 
     /// Returns the number of the next section.
     pub(crate) fn next_number(&self) -> u32 {
-        count_of(self.index.len())
+        self.sections.next_number()
     }
 
     /// Writes the next section.
     pub(crate) fn section(&mut self, section: &Section) -> Result<()> {
-        self.index.push(IndexEntry {
-            section_type: section.section_type,
-            offset: self.offset,
-        });
-        self.write(&section.header)?;
-        self.write(&section.payload)?;
-        self.offset += (section.header.len() + section.payload.len()) as u64;
+        self.sections.section(section)?;
+        self.count_written();
         Ok(())
     }
 
@@ -111,37 +99,22 @@ impl<'a> Emitter<'a> {
     ///
     /// An image that is too large for one goes without, as readers allow.
     pub(crate) fn section_index(&mut self) -> Result<()> {
-        if self.offset > INDEX_OFFSET_MAX {
+        if !self.sections.section_index()? {
             self.context
                 .events
                 .warn("the image is too large for a section index");
-            return Ok(());
         }
-        let number = self.next_number();
-        let mut entries = std::mem::take(&mut self.index);
-        entries.push(IndexEntry {
-            section_type: SectionType::SectionIndex,
-            offset: self.offset,
-        });
-        let payload = encode_index(&entries);
-        let kind = CompressionType::None;
-        let header = encode_header(number, SectionType::SectionIndex, kind, &payload);
-        self.write(&header)?;
-        self.write(&payload)
+        self.count_written();
+        Ok(())
     }
 
     /// Hands everything over to whatever is behind the output.
     pub(crate) fn finish(self) -> Result<()> {
-        self.output.flush().map_err(cannot_write)
+        self.sections.finish()
     }
 
-    fn write(&mut self, data: &[u8]) -> Result<()> {
-        self.output.write_all(data).map_err(cannot_write)?;
-        self.context.stats.written_bytes.add(data.len() as u64);
-        Ok(())
+    fn count_written(&self) {
+        let counted = &self.context.stats.written_bytes;
+        counted.add(self.sections.written_bytes() - counted.get());
     }
-}
-
-fn cannot_write(error: std::io::Error) -> Error {
-    Error::io("cannot write the image", error)
 }

@@ -15,7 +15,8 @@ use durin_format::section::SectionType;
 
 use crate::analyze::{Analysis, analyze};
 use crate::category::Stream;
-use crate::compress::{self, Coding, Section};
+use crate::coding::Coding;
+use crate::compress;
 use crate::context::Context;
 use crate::emit::Emitter;
 use crate::estimate::Estimate;
@@ -29,6 +30,7 @@ use crate::order::ORDER_BYTES_PER_CONTENT_MAX;
 use crate::read::{Reader, Source};
 use crate::report::Report;
 use crate::scan;
+use crate::sections::Section;
 use crate::segment::{Bounds, Chunks, IndexLimits, Permit, Queues, Segmenter};
 use crate::sparse;
 use crate::stats::{Phase, Stage, Stats};

@@ -20,7 +20,7 @@ use crate::read::{RUN_LEN, RUNS_PER_READER};
 
 pub(crate) use facts::Facts;
 pub(crate) use machine::automatic_limit;
-pub(crate) use usage::peak_bytes;
+pub use usage::peak_bytes;
 
 /// The program itself: code, stacks, queues, what the allocator keeps for itself.
 const PROGRAM_BYTES: u64 = 16 << 20;

@@ -3,7 +3,8 @@
 /// Returns the most resident memory that this process has held, in bytes; 0 where the system does not tell.
 ///
 /// Not `ru_maxrss`, which starts with the peak of the process that started this one.
-pub(crate) fn peak_bytes() -> u64 {
+#[must_use]
+pub fn peak_bytes() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     parse_peak(&status).unwrap_or(0)
 }

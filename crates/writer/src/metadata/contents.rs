@@ -2,19 +2,15 @@
 
 use std::collections::BTreeMap;
 
+use durin_format::Result;
 use durin_format::metadata::Chunk;
-use durin_format::{Error, Result};
 
 use super::Described;
 use crate::dedupe::ContentIndex;
 use crate::files::FileIndex;
 use crate::segment::{ChunkKind, RawChunk};
+use crate::tables::{Holes, SIZE_CACHE_CHUNKS_MIN};
 use crate::tree::count_of;
-
-/// Files with at least this many chunks are in the size cache. Source: format specification, 7.7.
-pub(crate) const SIZE_CACHE_CHUNKS_MIN: u64 = 128;
-/// Marks a chunk whose size is the place of a large hole. Source: format specification, 7.5 and erratum 1.
-const LARGE_HOLE: u32 = u32::MAX;
 
 /// A content of the image: one that was stored, or none at all.
 type Stored = Option<ContentIndex>;
@@ -39,8 +35,8 @@ pub(crate) struct ContentTable {
 pub(crate) struct StoredChunks {
     pub(crate) chunks: Vec<Chunk>,
     pub(crate) chunk_table: Vec<u32>,
-    pub(crate) has_holes: bool,
-    pub(crate) large_holes: Vec<u64>,
+    /// The lengths of large holes, if there is any hole.
+    pub(crate) large_holes: Option<Vec<u64>>,
     /// By content number, of contents with many chunks.
     pub(crate) sizes: BTreeMap<u32, u64>,
     pub(crate) allocated_sizes: BTreeMap<u32, u64>,
@@ -96,12 +92,11 @@ impl ContentTable {
         let mut stored = StoredChunks {
             chunks: Vec::new(),
             chunk_table: vec![0],
-            has_holes: false,
-            large_holes: Vec::new(),
+            large_holes: None,
             sizes: BTreeMap::new(),
             allocated_sizes: BTreeMap::new(),
         };
-        let mut holes = Holes::new(self, described);
+        let mut holes = self.holes(described);
         for (number, content) in (0..).zip(&self.contents) {
             let chunks = chunks_of(described, *content);
             if chunks.clone().count() as u64 >= SIZE_CACHE_CHUNKS_MIN {
@@ -127,9 +122,19 @@ impl ContentTable {
             }
             stored.chunk_table.push(count_of(stored.chunks.len()));
         }
-        stored.has_holes = holes.any;
-        stored.large_holes = holes.large;
+        stored.large_holes = holes.finish();
         Ok(stored)
+    }
+
+    fn holes(&self, described: &Described<'_>) -> Holes {
+        let contents = self.contents.iter();
+        let chunks = contents.flat_map(|content| chunks_of(described, *content));
+        let sizes = chunks.filter_map(|chunk| match chunk.kind() {
+            ChunkKind::Data { size, .. } => Some(size),
+            ChunkKind::Hole { .. } => None,
+        });
+        let bits = described.context.options.block_size_bits;
+        Holes::new(described.block_count, bits, sizes.max().unwrap_or(0))
     }
 }
 
@@ -177,72 +182,4 @@ fn sizes(chunks: impl Iterator<Item = RawChunk>) -> (u64, u64) {
         ChunkKind::Data { size: len, .. } => (size + u64::from(len), allocated + u64::from(len)),
         ChunkKind::Hole { len } => (size + len, allocated),
     })
-}
-
-/// How holes are stored: as blocks and a rest, unless that needs more bits than the sizes of chunks have anyway.
-struct Holes {
-    block_index: u32,
-    block_size_bits: u32,
-    /// Holes of this length and more are large.
-    large_len_min: u64,
-    any: bool,
-    large: Vec<u64>,
-    places: BTreeMap<u64, u32>,
-}
-
-impl Holes {
-    fn new(table: &ContentTable, described: &Described<'_>) -> Self {
-        let chunks = table
-            .contents
-            .iter()
-            .flat_map(|content| chunks_of(described, *content));
-        let size = chunks.filter_map(|chunk| match chunk.kind() {
-            ChunkKind::Data { size, .. } => Some(size),
-            ChunkKind::Hole { .. } => None,
-        });
-        let size_bits = u32::BITS - size.max().unwrap_or(0).leading_zeros();
-        let block_size_bits = described.context.options.block_size_bits;
-        Self {
-            block_index: described.block_count,
-            block_size_bits,
-            // Both are at most 31.
-            large_len_min: 1 << (size_bits + block_size_bits),
-            any: false,
-            large: Vec::new(),
-            places: BTreeMap::new(),
-        }
-    }
-
-    fn chunk(&mut self, len: u64) -> Result<Chunk> {
-        self.any = true;
-        let block = self.block_index;
-        if len >= self.large_len_min {
-            return Ok(Chunk {
-                block,
-                offset: LARGE_HOLE,
-                size: self.large_place(len)?,
-            });
-        }
-        let blocks = len >> self.block_size_bits;
-        let rest = len & ((1 << self.block_size_bits) - 1);
-        let (Ok(size), Ok(offset)) = (u32::try_from(blocks), u32::try_from(rest)) else {
-            return Err(Error::limit("a hole does not fit into a chunk"));
-        };
-        Ok(Chunk {
-            block,
-            offset,
-            size,
-        })
-    }
-
-    fn large_place(&mut self, len: u64) -> Result<u32> {
-        if let Some(place) = self.places.get(&len) {
-            return Ok(*place);
-        }
-        let place = u32::try_from(self.large.len())
-            .map_err(|_| Error::limit("more than 2^32 different lengths of holes"))?;
-        self.large.push(len);
-        self.places.insert(len, place);
-        Ok(place)
-    }
 }

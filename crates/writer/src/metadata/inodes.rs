@@ -1,14 +1,12 @@
 //! Numbering inodes and describing them.
 
-use std::collections::HashMap;
-
 use durin_format::metadata::{InodeData, Inodes};
 
 use super::Described;
 use super::contents::ContentTable;
-use super::times::Units;
 use crate::attributes;
 use crate::mode;
+use crate::tables::{Units, Values};
 use crate::tree::{Detail, EntryIndex, count_of};
 
 /// All inodes by their numbers.
@@ -182,23 +180,4 @@ struct Changed {
     gid: u32,
     /// Of modification, of access and of change; the first for all if only that is kept.
     times: [Units; 3],
-}
-
-/// Distinct values in the order in which they were met.
-#[derive(Default)]
-struct Values {
-    values: Vec<u32>,
-    places: HashMap<u32, u32>,
-}
-
-impl Values {
-    /// Returns the place of `value`, which becomes the last if it is new.
-    fn place(&mut self, value: u32) -> u32 {
-        let next = count_of(self.values.len());
-        let values = &mut self.values;
-        *self.places.entry(value).or_insert_with(|| {
-            values.push(value);
-            next
-        })
-    }
 }

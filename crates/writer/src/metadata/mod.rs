@@ -10,8 +10,6 @@
 mod categories;
 mod contents;
 mod inodes;
-mod strings;
-mod times;
 
 use std::collections::BTreeSet;
 
@@ -24,16 +22,13 @@ use crate::dedupe::Contents;
 use crate::files::Files;
 use crate::options::BuildOptions;
 use crate::segment::Chunks;
+use crate::tables::{
+    CREATOR, PATH_SEPARATOR, SIZE_CACHE_CHUNKS_MIN, SPARSE_FEATURE, StoredStrings, distinct, pack,
+    to_differences,
+};
 use crate::tree::{Detail, Tree, count_of};
 use contents::ContentTable;
 use inodes::InodeTable;
-
-/// Who made the image, in the form the reference uses.
-const CREATOR: &str = concat!("libdurin v", env!("CARGO_PKG_VERSION"));
-/// The separator in symbolic links.
-const PATH_SEPARATOR: u32 = 47;
-/// What readers must know to read holes.
-const SPARSE_FEATURE: &[u8] = b"sparsefiles";
 
 /// What the metadata describe.
 pub(crate) struct Described<'a> {
@@ -63,7 +58,7 @@ impl Described<'_> {
         self.context.check_cancelled()?;
         let targets = self.targets()?;
 
-        let has_holes = stored.has_holes;
+        let has_holes = stored.large_holes.is_some();
         let mut features = BTreeSet::new();
         if has_holes {
             features.insert(SPARSE_FEATURE.to_vec());
@@ -94,12 +89,12 @@ impl Described<'_> {
             preferred_path_separator: Some(PATH_SEPARATOR),
             features: Some(features),
             reg_file_size_cache: Some(InodeSizeCache {
-                min_chunk_count: contents::SIZE_CACHE_CHUNKS_MIN,
+                min_chunk_count: SIZE_CACHE_CHUNKS_MIN,
                 size_lookup: stored.sizes,
                 allocated_size_lookup: stored.allocated_sizes,
             }),
             hole_block_index: has_holes.then_some(self.block_count),
-            large_hole_size: has_holes.then_some(stored.large_holes),
+            large_hole_size: stored.large_holes,
             ..Metadata::default()
         };
         names
@@ -155,18 +150,18 @@ impl Described<'_> {
             .collect()
     }
 
-    fn names(&self) -> Result<strings::Stored> {
-        let pack = &self.context.options.pack;
+    fn names(&self) -> Result<StoredStrings> {
+        let options = &self.context.options.pack;
         let names = self.tree.entries.iter().map(|entry| self.tree.name(entry));
         // The root has no name; its place is never looked at.
-        let mut names = strings::distinct(names.skip(1));
+        let mut names = distinct(names.skip(1));
         names.places.insert(0, 0);
-        strings::pack(names, pack, pack.names, pack.names_index)
+        pack(names, options, options.names, options.names_index)
             .map_err(|error: Error| error.context("file names"))
     }
 
-    fn targets(&self) -> Result<strings::Stored> {
-        let pack = &self.context.options.pack;
+    fn targets(&self) -> Result<StoredStrings> {
+        let options = &self.context.options.pack;
         let targets = self
             .tree
             .entries
@@ -175,11 +170,11 @@ impl Described<'_> {
                 Detail::Symlink { offset, len } => Some(self.tree.target(offset, len)),
                 _ => None,
             });
-        strings::pack(
-            strings::distinct(targets),
-            pack,
-            pack.symlinks,
-            pack.symlinks_index,
+        pack(
+            distinct(targets),
+            options,
+            options.symlinks,
+            options.symlinks_index,
         )
         .map_err(|error: Error| error.context("targets of symbolic links"))
     }
@@ -196,15 +191,5 @@ fn fs_options(options: &BuildOptions) -> FsOptions {
         subsecond_resolution_nsec_multiplier: unit.subsec_multiplier(),
         has_btime: false,
         inodes_have_nlink: options.hardlink_table,
-    }
-}
-
-/// Replaces each value by what it adds to the one before.
-fn to_differences<'a>(values: impl Iterator<Item = &'a mut u32>) {
-    let mut before = 0;
-    for value in values {
-        let now = *value;
-        *value = now - before;
-        before = now;
     }
 }

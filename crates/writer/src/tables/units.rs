@@ -5,14 +5,17 @@ use crate::status::Time;
 
 /// A time in units: whole ones, and parts of a second where the unit is shorter.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Units {
-    pub(crate) whole: i64,
-    pub(crate) subsec: u64,
+pub struct Units {
+    /// Whole units.
+    pub whole: i64,
+    /// Parts of a second.
+    pub subsec: u64,
 }
 
 impl Units {
     /// Rounds down, also before 1970.
-    pub(crate) fn of(time: Time, resolution: TimeResolution) -> Self {
+    #[must_use]
+    pub fn of(time: Time, resolution: TimeResolution) -> Self {
         Self {
             whole: time.sec.div_euclid(i64::from(resolution.seconds())),
             subsec: resolution
@@ -22,7 +25,8 @@ impl Units {
     }
 
     /// Counts from `base`, which must not be later.
-    pub(crate) fn since(self, base: i64) -> u64 {
+    #[must_use]
+    pub fn since(self, base: i64) -> u64 {
         self.whole.wrapping_sub(base).cast_unsigned()
     }
 }

@@ -8,12 +8,14 @@ use crate::options::PackOptions;
 use crate::tree::count_of;
 
 /// Distinct strings in order, and for each string that was given its place among them.
-pub(crate) struct Distinct<'a> {
+#[derive(Debug)]
+pub struct Distinct<'a> {
     /// All strings as they were given.
     given: Vec<&'a [u8]>,
     /// For each distinct string a place where it was given.
     order: Vec<u32>,
-    pub(crate) places: Vec<u32>,
+    /// By the order in which strings were given.
+    pub places: Vec<u32>,
 }
 
 impl<'a> Distinct<'a> {
@@ -23,20 +25,26 @@ impl<'a> Distinct<'a> {
 }
 
 /// A table in one of the two forms of the format.
-pub(crate) enum Strings {
+#[derive(Debug)]
+pub enum Strings {
+    /// One list.
     Plain(Vec<Vec<u8>>),
+    /// One buffer, perhaps compressed.
     Compact(StringTable),
 }
 
 /// A table as it is stored, and the places of the strings that were given.
-pub(crate) struct Stored {
-    pub(crate) strings: Strings,
-    pub(crate) places: Vec<u32>,
+#[derive(Debug)]
+pub struct StoredStrings {
+    /// The table.
+    pub strings: Strings,
+    /// By the order in which strings were given.
+    pub places: Vec<u32>,
 }
 
 impl Strings {
     /// Fills the one of the two fields that stands for the form.
-    pub(crate) fn store(self, plain: &mut Vec<Vec<u8>>, compact: &mut Option<StringTable>) {
+    pub fn store(self, plain: &mut Vec<Vec<u8>>, compact: &mut Option<StringTable>) {
         match self {
             Self::Plain(strings) => *plain = strings,
             Self::Compact(table) => *compact = Some(table),
@@ -45,7 +53,8 @@ impl Strings {
 }
 
 /// Sorts `strings` and removes those that are equal to another.
-pub(crate) fn distinct<'a>(strings: impl Iterator<Item = &'a [u8]>) -> Distinct<'a> {
+#[must_use]
+pub fn distinct<'a>(strings: impl Iterator<Item = &'a [u8]>) -> Distinct<'a> {
     let given: Vec<&[u8]> = strings.collect();
     let mut order: Vec<u32> = (0..count_of(given.len())).collect();
     order.sort_unstable_by_key(|index| given[*index as usize]);
@@ -68,12 +77,15 @@ pub(crate) fn distinct<'a>(strings: impl Iterator<Item = &'a [u8]>) -> Distinct<
 }
 
 /// Makes the table that the options ask for.
-pub(crate) fn pack(
+///
+/// # Errors
+/// `Limit` if the strings do not fit into a table.
+pub fn pack(
     distinct: Distinct<'_>,
     options: &PackOptions,
     compress: bool,
     packed_index: bool,
-) -> Result<Stored> {
+) -> Result<StoredStrings> {
     let strings = distinct.strings();
     let strings = if options.plain {
         Strings::Plain(strings.map(<[u8]>::to_vec).collect())
@@ -85,7 +97,7 @@ pub(crate) fn pack(
         };
         Strings::Compact(build(strings, packing)?)
     };
-    Ok(Stored {
+    Ok(StoredStrings {
         strings,
         places: distinct.places,
     })

@@ -1,0 +1,163 @@
+//! Sections on their way to the output: one after the other, with the index of all at the end.
+//!
+//! Whoever makes an image writes through a [`SectionWriter`], from the first byte to the last without going back.
+
+use std::io::Write;
+
+use durin_codec::{Encoded, Encoder, encode_section};
+use durin_format::index::{IndexEntry, encode as encode_index};
+use durin_format::limits::INDEX_OFFSET_MAX;
+use durin_format::section::{CompressionType, SectionType, V2_HEADER_LEN, encode_header};
+use durin_format::{Error, Result};
+
+use crate::tree::count_of;
+
+/// A section, complete but for its place in the file.
+#[derive(Clone, Debug)]
+pub struct Section {
+    /// What it holds.
+    pub section_type: SectionType,
+    /// The header as it is written.
+    pub header: [u8; V2_HEADER_LEN],
+    /// What follows the header.
+    pub payload: Vec<u8>,
+    /// Bytes before compression.
+    pub data_len: u64,
+}
+
+impl Section {
+    /// Adds the header for the section with this number.
+    #[must_use]
+    pub fn new(number: u32, section_type: SectionType, encoded: Encoded, data_len: u64) -> Self {
+        let header = encode_header(number, section_type, encoded.compression, &encoded.payload);
+        Self {
+            section_type,
+            header,
+            payload: encoded.payload,
+            data_len,
+        }
+    }
+
+    /// Compresses `data` and adds the header for the section with this number.
+    ///
+    /// # Errors
+    /// Those of the encoder.
+    pub fn encode(
+        number: u32,
+        section_type: SectionType,
+        encoder: &mut dyn Encoder,
+        kind: CompressionType,
+        data: Vec<u8>,
+    ) -> Result<Self> {
+        let data_len = data.len() as u64;
+        let encoded = encode_section(encoder, kind, data)?;
+        Ok(Self::new(number, section_type, encoded, data_len))
+    }
+}
+
+/// The output and what has been written to it.
+pub struct SectionWriter<'a> {
+    output: &'a mut dyn Write,
+    index: Vec<IndexEntry>,
+    /// Bytes from the start of the first section.
+    offset: u64,
+    /// Bytes in front of the first section.
+    prefix_len: u64,
+}
+
+impl<'a> SectionWriter<'a> {
+    /// Begins an image.
+    pub fn new(output: &'a mut dyn Write) -> Self {
+        Self {
+            output,
+            index: Vec::new(),
+            offset: 0,
+            prefix_len: 0,
+        }
+    }
+
+    /// Writes bytes in front of the image; to be called before the first section.
+    ///
+    /// # Errors
+    /// `Io` if the output refuses.
+    pub fn prefix(&mut self, bytes: &[u8]) -> Result<()> {
+        self.write(bytes)?;
+        self.prefix_len += bytes.len() as u64;
+        Ok(())
+    }
+
+    /// Returns the number of the next section.
+    #[must_use]
+    pub fn next_number(&self) -> u32 {
+        count_of(self.index.len())
+    }
+
+    /// Returns the bytes written, those in front of the image included.
+    #[must_use]
+    pub fn written_bytes(&self) -> u64 {
+        self.prefix_len + self.offset
+    }
+
+    /// Writes the next section.
+    ///
+    /// # Errors
+    /// `Io` if the output refuses.
+    pub fn section(&mut self, section: &Section) -> Result<()> {
+        self.index.push(IndexEntry {
+            section_type: section.section_type,
+            offset: self.offset,
+        });
+        self.write(&section.header)?;
+        self.write(&section.payload)?;
+        self.offset += (section.header.len() + section.payload.len()) as u64;
+        Ok(())
+    }
+
+    /// Writes the section index, which is the end of the image, and returns whether it did: an image that is too large
+    /// for one goes without, as readers allow.
+    ///
+    /// # Errors
+    /// `Io` if the output refuses.
+    pub fn section_index(&mut self) -> Result<bool> {
+        if self.offset > INDEX_OFFSET_MAX {
+            return Ok(false);
+        }
+        let number = self.next_number();
+        let mut entries = std::mem::take(&mut self.index);
+        entries.push(IndexEntry {
+            section_type: SectionType::SectionIndex,
+            offset: self.offset,
+        });
+        let payload = encode_index(&entries);
+        let kind = CompressionType::None;
+        let header = encode_header(number, SectionType::SectionIndex, kind, &payload);
+        self.write(&header)?;
+        self.write(&payload)?;
+        self.offset += (header.len() + payload.len()) as u64;
+        Ok(true)
+    }
+
+    /// Hands everything over to whatever is behind the output.
+    ///
+    /// # Errors
+    /// `Io` if the output refuses.
+    pub fn finish(self) -> Result<()> {
+        self.output.flush().map_err(cannot_write)
+    }
+
+    fn write(&mut self, data: &[u8]) -> Result<()> {
+        self.output.write_all(data).map_err(cannot_write)
+    }
+}
+
+impl std::fmt::Debug for SectionWriter<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SectionWriter")
+            .field("offset", &self.offset)
+            .finish_non_exhaustive()
+    }
+}
+
+fn cannot_write(error: std::io::Error) -> Error {
+    Error::io("cannot write the image", error)
+}
