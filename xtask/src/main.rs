@@ -11,6 +11,7 @@
 
 mod bench;
 mod ci;
+mod client;
 mod codecs;
 mod corpora;
 mod install;
@@ -45,6 +46,9 @@ cargo xtask TASK
                           size, CPU time and memory against the peers and the reference's baseline
   bench --suite=threads --corpus=... [--levels=1-3] [--threads=1,2,4,8]
                           build time by number of threads, and the stages' part of it
+  bench --suite=mount [--corpus=NAME|DIR|own|files,...] [--systems=all|NAME,...] [--jobs=all|NAME,...] [--runs=N]
+        [--quick] [--file-mib=1024] [--idle=30] [--images=DIR] [--record=FILE] [--tables-only] [--into=FILE]
+                          what using a mounted tree takes, against other drivers and the kernel's file systems
   codecs DIR [--bits=24] [--pieces=4] [--rounds=1] [BITS/]SPEC...
                           size and time of compression settings on samples of a real tree
   order                   order a million made-up sketches, friendly and hostile ones: seconds and memory
@@ -66,6 +70,7 @@ fn main() -> ExitCode {
         "million" => million::run(rest),
         "stress" => stress::run(rest),
         "bench" => bench::run(rest),
+        "client" => client::run(rest),
         "codecs" => codecs::run(rest),
         "order" => order(rest),
         "man" => man::run(rest),

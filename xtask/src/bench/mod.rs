@@ -9,6 +9,7 @@ mod build;
 pub(crate) mod definition;
 mod document;
 mod measure;
+mod mount;
 mod read;
 mod record;
 mod session;
@@ -31,7 +32,8 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
     match workspace::option(arguments, "suite") {
         Some("size") => size::run(arguments),
         Some("threads") => threads::run(arguments),
-        Some(other) => bail!("no suite {other}: size or threads"),
+        Some("mount") => mount::run(arguments),
+        Some(other) => bail!("no suite {other}: size, threads or mount"),
         None => against_squashfs(arguments),
     }
 }

@@ -3,6 +3,7 @@
 //! A record file is what tables are made from and what lets a run that was interrupted go on: a run whose
 //! [key](Sample::key) is there as often as asked for is not repeated.
 
+use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
@@ -47,6 +48,9 @@ pub(crate) struct Sample {
     /// What the tool itself reports (`mkdwarfs --json`).
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub(crate) report: Value,
+    /// Further figures of a suite, by name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) figures: BTreeMap<String, f64>,
 }
 
 /// What became of a run.
@@ -193,6 +197,8 @@ pub(crate) struct Median<'a> {
     /// Largest less smallest CPU time.
     pub(crate) cpu_spread_s: f64,
     pub(crate) peak_bytes: u64,
+    /// Medians of the further figures, each of the runs that have it.
+    pub(crate) figures: BTreeMap<String, f64>,
 }
 
 /// Takes together the runs of each tool on each corpus: those with the key of the latest one.
@@ -227,6 +233,7 @@ pub(crate) fn medians<'a>(samples: &'a [Sample], suite: &str) -> Vec<Median<'a>>
                 .map(|sample| sample.peak_bytes)
                 .max()
                 .unwrap_or(0),
+            figures: figures(&runs),
         }
     };
     latest.iter().map(median_of).collect()
@@ -236,6 +243,18 @@ fn sorted(runs: &[&Sample], of: impl Fn(&Sample) -> f64) -> Vec<f64> {
     let mut values: Vec<f64> = runs.iter().map(|sample| of(sample)).collect();
     values.sort_by(f64::total_cmp);
     values
+}
+
+fn figures(runs: &[&Sample]) -> BTreeMap<String, f64> {
+    let mut all: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
+    for (name, value) in runs.iter().flat_map(|run| &run.figures) {
+        all.entry(name).or_default().push(*value);
+    }
+    let median = |(name, mut values): (&str, Vec<f64>)| {
+        values.sort_by(f64::total_cmp);
+        (name.to_owned(), middle(&values))
+    };
+    all.into_iter().map(median).collect()
 }
 
 fn middle(values: &[f64]) -> f64 {
@@ -269,6 +288,7 @@ pub(crate) mod tests {
             machine: String::new(),
             message: String::new(),
             report: Value::Null,
+            figures: BTreeMap::new(),
         }
     }
 

@@ -2,6 +2,7 @@
 //!
 //! A tool that fails, gives a wrong result or takes too long is recorded as that and does not hold up the rest.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -42,12 +43,12 @@ pub(crate) struct Session {
     /// Whether nothing is run, only tables are made of what is recorded.
     pub(crate) is_tables_only: bool,
     corpora: PathBuf,
-    runs: usize,
-    programs: PathBuf,
+    pub(crate) runs: usize,
+    pub(crate) programs: PathBuf,
     /// Names the state of our source.
-    commit: String,
-    machine: String,
-    scratch: Scratch,
+    pub(crate) commit: String,
+    pub(crate) machine: String,
+    pub(crate) scratch: Scratch,
     lock: Option<PathBuf>,
 }
 
@@ -55,9 +56,9 @@ pub(crate) struct Session {
 pub(crate) struct Corpus {
     pub(crate) name: String,
     pub(crate) dir: PathBuf,
-    tree: Option<Tree>,
-    files: u64,
-    bytes: u64,
+    pub(crate) tree: Option<Tree>,
+    pub(crate) files: u64,
+    pub(crate) bytes: u64,
 }
 
 impl Session {
@@ -94,13 +95,7 @@ impl Session {
         let mut corpora = Vec::new();
         for text in list.split(',') {
             let (name, dir) = corpus(text, &self.corpora)?;
-            corpora.push(Corpus {
-                name,
-                dir,
-                tree: None,
-                files: 0,
-                bytes: 0,
-            });
+            corpora.push(Corpus::new(name, dir));
         }
         Ok(corpora)
     }
@@ -212,11 +207,12 @@ impl Session {
             machine: self.machine.clone(),
             message,
             report: report.unwrap_or(Value::Null),
+            figures: BTreeMap::new(),
         })
     }
 
     /// Waits for the turn of this session where several measure on one machine; it ends when the file is dropped.
-    fn turn(&self) -> Result<Option<File>> {
+    pub(crate) fn turn(&self) -> Result<Option<File>> {
         let Some(path) = &self.lock else {
             return Ok(None);
         };
@@ -229,7 +225,18 @@ impl Session {
 }
 
 impl Corpus {
-    fn read(&mut self) -> Result<()> {
+    pub(crate) fn new(name: String, dir: PathBuf) -> Self {
+        Self {
+            name,
+            dir,
+            tree: None,
+            files: 0,
+            bytes: 0,
+        }
+    }
+
+    /// Reads the tree, once.
+    pub(crate) fn read(&mut self) -> Result<()> {
         if self.tree.is_none() {
             let tree = snapshot(&self.dir, &POSITIONS)?;
             let found = census(&tree);
@@ -343,7 +350,7 @@ fn machine() -> String {
     clippy::disallowed_methods,
     reason = "a record says when it was made; nothing else depends on it"
 )]
-fn now() -> u64 {
+pub(crate) fn now() -> u64 {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     since.map_or(0, |since| since.as_secs())
 }

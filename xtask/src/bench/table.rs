@@ -75,16 +75,18 @@ impl Table {
     }
 
     fn markdown(&self) -> String {
+        let escaped = |cells: &[String]| -> Vec<String> {
+            cells.iter().map(|cell| cell.replace('|', "\\|")).collect()
+        };
         let mut out = format!(
             "### {}\n\n| {} |\n|---|",
             self.title,
-            self.columns.join(" | ")
+            escaped(&self.columns).join(" | ")
         );
         out += &"--:|".repeat(self.columns.len().saturating_sub(1));
         out.push('\n');
         for row in &self.rows {
-            let cells: Vec<_> = row.iter().map(|cell| cell.replace('|', "\\|")).collect();
-            out += &format!("| {} |\n", cells.join(" | "));
+            out += &format!("| {} |\n", escaped(row).join(" | "));
         }
         out
     }

@@ -1,0 +1,370 @@
+//! `--suite=mount`: what it takes to use a tree that is mounted, against other drivers, the kernel's file systems and the
+//! plain directory.
+//!
+//! Systems take turns, job by job, so that a busy moment of the machine hits all alike. Of each run count the processor
+//! time of the client, of the driver's process, and of the kernel threads that work for file systems (which can be
+//! somebody else's, so compare runs), wall time, and memory.
+
+mod definition;
+mod image;
+mod run;
+mod shell;
+mod stand;
+mod subject;
+mod table;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use serde_json::Value;
+
+use self::definition::{Definitions, Extent, Job, Subject, System, check_names};
+use self::run::{Outcome, Ready};
+use self::shell::Variables;
+use self::subject::Measured;
+use super::document;
+use super::measure::{self, Places};
+use super::record::{Key, Sample, Status, medians};
+use super::session::{Corpus, OPTIONS, Session, now};
+use super::table::Format;
+use crate::workspace::{self, check_options, option};
+
+const SUITE: &str = "mount";
+/// Large files, in bytes: the order asks for 1 GiB.
+const FILE_MIB: u64 = 1024;
+const FILE_MIB_QUICK: u64 = 64;
+/// How long a driver may take to let go of memory.
+const IDLE_S: u64 = 30;
+const IDLE_S_QUICK: u64 = 5;
+
+/// What the command line asks for.
+struct Plan {
+    definitions: Definitions,
+    systems: String,
+    jobs: String,
+    extent: Extent,
+    file_mib: u64,
+    idle: Duration,
+    images: PathBuf,
+}
+
+pub(super) fn run(arguments: &[String]) -> Result<()> {
+    let own = [
+        "systems", "jobs", "quick", "file-mib", "idle", "images", "into",
+    ];
+    check_options(arguments, &[OPTIONS.as_slice(), &own].concat())?;
+    let plan = Plan::parse(arguments)?;
+    let mut session = Session::open(arguments)?;
+    let mut failures = 0;
+    if !session.is_tables_only {
+        stand::adopt_orphans()?;
+        for mut measured in subjects(&session, &plan, arguments)? {
+            failures += measure(&mut session, &plan, &mut measured)?;
+        }
+    }
+    let medians = medians(session.record.samples(), SUITE);
+    let chosen = option(arguments, "corpus").filter(|_| session.is_tables_only);
+    let tables = table::tables(&medians, &plan.definitions, chosen);
+    if let Some(file) = option(arguments, "into") {
+        let tables: Vec<_> = tables.iter().map(|t| t.render(Format::Markdown)).collect();
+        document::write(Path::new(file), &[("mount", tables.join("\n"))])?;
+    } else {
+        let format = Format::parse(option(arguments, "format").unwrap_or("text"))?;
+        for table in tables {
+            println!("{}", table.render(format));
+        }
+    }
+    ensure!(
+        failures == 0,
+        "{failures} runs failed or gave a wrong result"
+    );
+    Ok(())
+}
+
+impl Plan {
+    fn parse(arguments: &[String]) -> Result<Self> {
+        let is_quick = arguments.iter().any(|argument| argument == "--quick");
+        let (extent, file_mib, idle_s) = if is_quick {
+            (Extent::Quick, FILE_MIB_QUICK, IDLE_S_QUICK)
+        } else {
+            (Extent::Full, FILE_MIB, IDLE_S)
+        };
+        let number = |name, default: u64| option(arguments, name).map_or(Ok(default), str::parse);
+        let plan = Self {
+            definitions: Definitions::read()?,
+            systems: option(arguments, "systems").unwrap_or("all").to_owned(),
+            jobs: option(arguments, "jobs").unwrap_or("all").to_owned(),
+            extent,
+            file_mib: number("file-mib", file_mib)?,
+            idle: Duration::from_secs(number("idle", idle_s)?),
+            images: option(arguments, "images").map_or_else(default_images, PathBuf::from),
+        };
+        let known = &plan.definitions;
+        check_names(
+            &plan.systems,
+            known.systems.iter().map(|system| &system.name),
+        )?;
+        check_names(&plan.jobs, known.jobs.iter().map(|job| &job.name))?;
+        Ok(plan)
+    }
+}
+
+fn default_images() -> PathBuf {
+    workspace::target_dir().join("bench").join("images")
+}
+
+/// The corpora of `--corpus`, of which `files` means the large files; without it our own source and those.
+fn subjects(session: &Session, plan: &Plan, arguments: &[String]) -> Result<Vec<Measured>> {
+    std::fs::create_dir_all(&plan.images)?;
+    let list = option(arguments, "corpus").unwrap_or("own,files");
+    let mut all = Vec::new();
+    let mut add = |corpus: Corpus, subject| {
+        let lists = session
+            .scratch
+            .path()
+            .join(format!("lists-{}", corpus.name));
+        all.push(Measured {
+            corpus,
+            subject,
+            lists,
+        });
+    };
+    for text in list.split(',') {
+        if text == "files" {
+            for corpus in subject::large_files(&plan.images, plan.file_mib << 20)? {
+                add(corpus, Subject::File);
+            }
+        } else if text == "own" {
+            let dir = workspace::root().join("crates");
+            add(Corpus::new("own".to_owned(), dir), Subject::Tree);
+        } else {
+            let argument = [format!("--corpus={text}")];
+            for corpus in session.corpora(&argument)? {
+                add(corpus, Subject::Tree);
+            }
+        }
+    }
+    Ok(all)
+}
+
+/// Runs all jobs over all systems of one corpus; gives how many failed.
+fn measure(session: &mut Session, plan: &Plan, measured: &mut Measured) -> Result<usize> {
+    subject::prepare(&mut measured.corpus, &measured.lists)?;
+    let mut jobs = plan
+        .definitions
+        .jobs(measured.subject, &plan.jobs, plan.extent);
+    jobs.retain(|job| has_list(job, &measured.lists));
+    let systems = plan.definitions.systems(measured.subject, &plan.systems);
+    let mut failures = 0;
+    let mut ready = Vec::new();
+    for system in systems {
+        let one = match prepare(session, plan, measured, system) {
+            Ok(one) => one,
+            Err(error) => {
+                println!("{}: skipped, {error:#}", system.name);
+                continue;
+            }
+        };
+        if is_recorded(session, &one, &jobs, measured) {
+            ready.push(one);
+            continue;
+        }
+        let _turn = session.turn()?;
+        match one.differences(measured) {
+            Ok(None) => ready.push(one),
+            Ok(Some(why)) => {
+                println!("{} {}: wrong: {why}", measured.corpus.name, system.name);
+                failures += 1;
+            }
+            Err(error) => println!("{}: skipped, {error:#}", system.name),
+        }
+    }
+    let mut expected = BTreeMap::new();
+    for round in 0..session.runs {
+        for job in &jobs {
+            for one in &ready {
+                failures += usize::from(!once(
+                    session,
+                    plan,
+                    measured,
+                    one,
+                    job,
+                    round,
+                    &mut expected,
+                )?);
+            }
+        }
+    }
+    measured.corpus.forget();
+    Ok(failures)
+}
+
+fn has_list(job: &Job, lists: &Path) -> bool {
+    let Some(list) = &job.list else { return true };
+    let is_there = std::fs::metadata(lists.join(list)).is_ok_and(|data| data.len() > 0);
+    if !is_there {
+        println!("{}: skipped, the tree has no {list}", job.name);
+    }
+    is_there
+}
+
+/// Builds the image of a system and collects its variables.
+fn prepare<'a>(
+    session: &Session,
+    plan: &Plan,
+    measured: &Measured,
+    system: &'a System,
+) -> Result<Ready<'a>> {
+    let point = session.scratch.path().join("mnt");
+    std::fs::create_dir_all(&point)?;
+    let figures_file = session.scratch.path().join("figures");
+    let threads = std::thread::available_parallelism()?.to_string();
+    let source = &measured.corpus.dir;
+    let mut variables = Variables::default()
+        .with("SOURCE", source)
+        .with("POINT", &point)
+        .with("LISTS", &measured.lists)
+        .with("CLIENT", std::env::current_exe()?)
+        .with("PROGRAMS", &session.programs)
+        .with("THREADS", threads)
+        .with("FIGURES", &figures_file);
+    let mut image_bytes = 0;
+    if let Some(image) = plan.definitions.image(system) {
+        let _turn = session.turn()?;
+        let path = image::ready(image, &measured.corpus, &plan.images, &variables)?;
+        image_bytes = image::disk_bytes(&path);
+        variables = variables.with("IMAGE", path);
+    }
+    let nowhere = Places {
+        source,
+        output: Path::new(""),
+        target: Path::new(""),
+        programs: &session.programs,
+        threads: 1,
+    };
+    let version = if system.is_ours {
+        session.commit.clone()
+    } else {
+        measure::version(&system.version, &nowhere)
+    };
+    Ok(Ready {
+        system,
+        version,
+        image_bytes,
+        source: source.clone(),
+        point,
+        variables,
+        figures_file,
+    })
+}
+
+fn is_recorded(session: &Session, one: &Ready<'_>, jobs: &[Job], measured: &Measured) -> bool {
+    jobs.iter().all(|job| {
+        let tool = tool(one.system, job);
+        session.record.count(&key(&tool, one, job, measured)) >= session.runs
+    })
+}
+
+/// The name in records: that of the system and that of the job.
+fn tool(system: &System, job: &Job) -> String {
+    format!("{}:{}", system.name, job.name)
+}
+
+fn key<'a>(tool: &'a str, one: &'a Ready<'_>, job: &'a Job, measured: &'a Measured) -> Key<'a> {
+    Key {
+        suite: SUITE,
+        corpus: &measured.corpus.name,
+        tool,
+        version: &one.version,
+        command: &job.run,
+        threads: 1,
+    }
+}
+
+/// Runs a job once, unless that is recorded. What the directory itself printed is what all others must print.
+fn once(
+    session: &mut Session,
+    plan: &Plan,
+    measured: &Measured,
+    one: &Ready<'_>,
+    job: &Job,
+    round: usize,
+    expected: &mut BTreeMap<String, Vec<Vec<u8>>>,
+) -> Result<bool> {
+    let tool = tool(one.system, job);
+    let key = key(&tool, one, job, measured);
+    if session.record.count(&key) > round {
+        return Ok(true);
+    }
+    if job.compares && !expected.contains_key(&job.name) {
+        let variables = one.variables.with("POINT", &one.source);
+        let taken = shell::run(&job.run, &variables, Duration::from_secs(3600))?;
+        expected.insert(job.name.clone(), shell::sorted_lines(taken.stdout)?);
+    }
+    let turn = session.turn()?;
+    let outcome = one.run(job, (job.idle && round == 0).then_some(plan.idle));
+    drop(turn);
+    let outcome = outcome.with_context(|| tool.clone())?;
+    let is_same = outcome
+        .printed
+        .as_ref()
+        .is_none_or(|printed| expected.get(&job.name) == Some(printed));
+    let (status, message) = match &outcome.failure {
+        Some(failure) => (Status::Failed, failure.clone()),
+        None if is_same => (Status::Ok, String::new()),
+        None => (Status::Wrong, "it prints something else".to_owned()),
+    };
+    let sample = sample(session, measured, one, job, outcome, (status, message));
+    println!("{}", one_line(&sample));
+    session.record.append(sample)?;
+    Ok(status == Status::Ok)
+}
+
+fn sample(
+    session: &Session,
+    measured: &Measured,
+    one: &Ready<'_>,
+    job: &Job,
+    outcome: Outcome,
+    (status, message): (Status, String),
+) -> Sample {
+    Sample {
+        suite: SUITE.to_owned(),
+        corpus: measured.corpus.name.clone(),
+        corpus_files: measured.corpus.files,
+        corpus_bytes: measured.corpus.bytes,
+        tool: tool(one.system, job),
+        version: one.version.clone(),
+        command: job.run.clone(),
+        threads: 1,
+        status,
+        bytes: one.image_bytes,
+        wall_s: outcome.wall.as_secs_f64(),
+        user_s: outcome.user.as_secs_f64(),
+        sys_s: outcome.sys.as_secs_f64(),
+        peak_bytes: outcome.peak_bytes,
+        time: now(),
+        machine: session.machine.clone(),
+        message,
+        report: Value::Null,
+        figures: outcome.figures,
+    }
+}
+
+fn one_line(sample: &Sample) -> String {
+    let figure = |name: &str| sample.figures.get(name).copied().unwrap_or(0.0);
+    format!(
+        "{} {}: {:.3} s wall, CPU {:.3} s client, {:.3} s driver, {:.3} s kernel threads, {} MiB: {} {}",
+        sample.corpus,
+        sample.tool,
+        sample.wall_s,
+        sample.cpu_s(),
+        figure("driver_s"),
+        figure("kernel_s"),
+        sample.peak_bytes >> 20,
+        sample.status.name(),
+        sample.message,
+    )
+}
