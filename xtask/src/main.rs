@@ -14,6 +14,7 @@ mod ci;
 mod client;
 mod codecs;
 mod corpora;
+mod icount;
 mod install;
 mod man;
 mod million;
@@ -51,6 +52,7 @@ cargo xtask TASK
                           what using a mounted tree takes, against other drivers and the kernel's file systems
   codecs DIR [--bits=24] [--pieces=4] [--rounds=1] [BITS/]SPEC...
                           size and time of compression settings on samples of a real tree
+  icount [--update]       instructions of fixed small jobs against benchmarks/icount.toml
   order                   order a million made-up sketches, friendly and hostile ones: seconds and memory
   man DIR                 write the manual pages
 ";
@@ -72,6 +74,7 @@ fn main() -> ExitCode {
         "bench" => bench::run(rest),
         "client" => client::run(rest),
         "codecs" => codecs::run(rest),
+        "icount" => icount::run(rest),
         "order" => order(rest),
         "man" => man::run(rest),
         "help" | "-h" | "--help" => {
