@@ -10,7 +10,7 @@ const USER: u32 = 0o4700;
 const GROUP: u32 = 0o2070;
 const OTHER: u32 = 0o1007;
 /// The bits that can be changed.
-pub(crate) const ALL: u32 = 0o7777;
+pub const ALL: u32 = 0o7777;
 const READ: u32 = 0o444;
 const WRITE: u32 = 0o222;
 const EXECUTE: u32 = 0o111;

@@ -12,13 +12,14 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("reader", &["format", "codec", "source", "kernels"]),
     ("writer", &["format", "codec", "kernels", "glob"]),
     ("extract", &["format", "reader", "glob"]),
+    ("rewrite", &["format", "codec", "reader", "writer"]),
     ("fuse", &["format", "reader"]),
     ("script", &["format", "writer"]),
     (
         "cli",
         &[
-            "format", "codec", "glob", "source", "kernels", "reader", "writer", "extract", "fuse",
-            "script",
+            "format", "codec", "glob", "source", "kernels", "reader", "writer", "extract",
+            "rewrite", "fuse", "script",
         ],
     ),
     ("testkit", &[]),

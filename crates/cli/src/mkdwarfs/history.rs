@@ -12,7 +12,7 @@ use crate::common::program::{self, Program};
 
 /// Options that cannot change a byte of the image. They are not recorded, so that the same tree and the same options
 /// give the same image whatever it is called and however many processors built it.
-const WITHOUT_EFFECT_ON_THE_IMAGE: [&str; 14] = [
+const WITHOUT_EFFECT_ON_THE_IMAGE: [&str; 15] = [
     "output",
     "force",
     "dry_run",
@@ -25,6 +25,7 @@ const WITHOUT_EFFECT_ON_THE_IMAGE: [&str; 14] = [
     "progress_workers",
     "no_progress",
     "json",
+    "no_check",
     "log_level",
     "log_with_context",
 ];

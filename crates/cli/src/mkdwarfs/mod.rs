@@ -5,11 +5,11 @@ mod debug_filter;
 mod dry_run;
 mod history;
 mod input_list;
-mod later;
 mod long_help;
 mod options;
 mod order;
 mod plan;
+mod rewrite;
 mod script;
 mod stages;
 mod stats;
@@ -72,7 +72,14 @@ impl Program for Mkdwarfs {
     }
 
     fn run(options: &Options, matches: &ArgMatches, logger: &Logger) -> Result<u8, Failure> {
-        options.later.check()?;
+        if options.rewriting.is_asked_for() {
+            return rewrite::run(options, matches, logger);
+        }
+        if let Some(name) = options.rewriting.stray() {
+            return Err(Failure::Usage(format!(
+                "{name} only applies to rewriting an image: --recompress, --rebuild-metadata or --change-block-size"
+            )));
+        }
         let cancel =
             signals::cancel_flag().map_err(|error| Error::io("cannot watch for signals", error))?;
         let scripted = script::load(options, matches, logger, &cancel)?;
@@ -109,7 +116,7 @@ impl Program for Mkdwarfs {
         finished.log(logger);
         logger.event("report", finished.to_json());
         if let Some(file) = &options.output.json {
-            finished.write_json(file, output::is_stdout(target), logger)?;
+            summary::write_json(&finished.to_json(), file, output::is_stdout(target), logger)?;
         }
         Ok(exit_code(&report))
     }
@@ -169,15 +176,32 @@ fn run_build(
     logger: &Logger,
     cancel: &Arc<AtomicBool>,
 ) -> Result<Report, Failure> {
+    with_target(options, target, |output, made| {
+        build.exclude_ids.extend(made.id);
+        let _deadline = Deadline::after(cancel, made.temporary);
+        with_progress(options, logger, |figures| {
+            durin_writer::build(&build, output, figures, logger, cancel)
+        })
+    })
+}
+
+/// What is known of the file that an image is written to.
+#[derive(Debug, Default)]
+struct Made {
+    /// Device and inode number, if it is a file.
+    id: Option<(u64, u64)>,
+    /// A name to remove if the process ends at once.
+    temporary: Option<PathBuf>,
+}
+
+/// Has `write` write to a file that takes its name only when it is complete, or to standard output.
+fn with_target<T>(
+    options: &Options,
+    target: &Path,
+    write: impl FnOnce(&mut dyn Write, Made) -> Result<T, Failure>,
+) -> Result<T, Failure> {
     if output::is_stdout(target) {
-        return build_with_progress(
-            options,
-            &build,
-            &mut io::stdout().lock(),
-            None,
-            logger,
-            cancel,
-        );
+        return write(&mut io::stdout().lock(), Made::default());
     }
     let overwrite = if options.basic.force {
         Overwrite::Allow
@@ -185,25 +209,30 @@ fn run_build(
         Overwrite::Refuse
     };
     let mut file = AtomicFile::create(target, overwrite)?;
-    build.exclude_ids.push(file.id()?);
-    let temporary = file.temporary().map(Path::to_owned);
-    let report = build_with_progress(options, &build, &mut file, temporary, logger, cancel)?;
+    let made = Made {
+        id: Some(file.id()?),
+        temporary: file.temporary().map(Path::to_owned),
+    };
+    let result = write(&mut file, made)?;
     file.commit()?;
-    Ok(report)
+    Ok(result)
 }
 
-fn build_with_progress(
-    options: &Options,
-    build: &BuildOptions,
-    target: &mut dyn Write,
-    temporary: Option<PathBuf>,
-    logger: &Logger,
-    cancel: &Arc<AtomicBool>,
-) -> Result<Report, Failure> {
-    let _deadline = Deadline::after(cancel, temporary);
-    with_progress(options, logger, |figures| {
-        durin_writer::build(build, target, figures, logger, cancel)
-    })
+/// How progress is shown.
+fn progress_mode(options: &Options) -> progress::Mode {
+    match options.output.progress {
+        _ if options.output.no_progress => progress::Mode::None,
+        Some(mode) => mode,
+        None => progress::Mode::automatic(),
+    }
+}
+
+/// Not the quiet end that a reader of a listing gets: an image was wanted, and there is none.
+fn no_image(error: Error) -> Failure {
+    match error.io_source() {
+        Some(source) if source.kind() == io::ErrorKind::BrokenPipe => Failure::Error(error),
+        _ => Failure::from(error),
+    }
 }
 
 /// Does `work` while showing its figures.
@@ -212,20 +241,12 @@ fn with_progress<T>(
     logger: &Logger,
     work: impl FnOnce(&Stats) -> Result<T, Error>,
 ) -> Result<T, Failure> {
-    let mode = match options.output.progress {
-        _ if options.output.no_progress => progress::Mode::None,
-        Some(mode) => mode,
-        None => progress::Mode::automatic(),
-    };
+    let mode = progress_mode(options);
     let figures = Stats::default();
     if options.output.progress_workers {
         figures.show_jobs();
     }
     let work = || work(&figures);
     let result = progress::during(logger, mode, || stats::snapshot(&figures), work);
-    result.map_err(|error| match error.io_source() {
-        // Not the quiet end that a reader of a listing gets: an image was wanted, and there is none.
-        Some(source) if source.kind() == io::ErrorKind::BrokenPipe => Failure::Error(error),
-        _ => Failure::from(error),
-    })
+    result.map_err(no_image)
 }

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::{ArgAction, Args, Parser, ValueEnum};
 use durin_codec::Spec;
 
+use super::rewrite::Rewriting;
 use crate::common::arguments::{HelpArguments, LogArguments, byte_size, worker_count};
 use crate::common::duration;
 use crate::common::owner;
@@ -15,7 +16,7 @@ use crate::common::timepoint;
 /// Pack a directory tree into a compressed read-only DwarFS image.
 #[derive(Parser, Debug)]
 #[command(
-    override_usage = "mkdwarfs -i DIR -o IMAGE [OPTIONS]\n       mkdwarfs --input-list FILE [-i DIR] -o IMAGE [OPTIONS]",
+    override_usage = "mkdwarfs -i DIR -o IMAGE [OPTIONS]\n       mkdwarfs --input-list FILE [-i DIR] -o IMAGE [OPTIONS]\n       mkdwarfs -i IMAGE -o IMAGE --recompress|--rebuild-metadata|--change-block-size [OPTIONS]",
     after_help = "Run with --long-help for all options, the levels and the compression algorithms.\n\
                   Exit status: 0 image complete; 1 no image; 2 image written, but some files could not be read."
 )]
@@ -24,6 +25,8 @@ pub(crate) struct Options {
     pub(crate) basic: Basic,
     #[command(flatten)]
     pub(crate) advanced: Advanced,
+    #[command(flatten)]
+    pub(crate) rewriting: Rewriting,
     #[command(flatten)]
     pub(crate) filter: Filter,
     #[command(flatten)]
@@ -39,8 +42,6 @@ pub(crate) struct Options {
     #[command(flatten)]
     pub(crate) output: Output,
     #[command(flatten)]
-    pub(crate) later: super::later::Later,
-    #[command(flatten)]
     pub(crate) log: LogArguments,
     #[command(flatten)]
     pub(crate) help: HelpArguments,
@@ -53,7 +54,7 @@ pub(crate) struct Options {
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Basic options")]
 pub(crate) struct Basic {
-    /// Directory to pack
+    /// Directory to pack, or image to rewrite
     #[arg(
         short,
         long,
@@ -347,7 +348,7 @@ pub(crate) struct Metadata {
     #[arg(long, hide_short_help = true)]
     pub(crate) no_hardlink_table: bool,
 
-    /// Accepted for compatibility: a new image has no earlier versions
+    /// When metadata are rebuilt, do not record what they were like before
     #[arg(long, hide_short_help = true)]
     pub(crate) no_metadata_version_history: bool,
 

@@ -31,8 +31,6 @@ pub(super) fn build_options(
         .advanced
         .num_workers
         .unwrap_or_else(arguments::processor_count);
-    let preset =
-        |given: &Option<Spec>, preset: &str| given.clone().map_or_else(|| Spec::parse(preset), Ok);
     let compression = &options.compression;
     let segmenter = &options.segmenter;
     let metadata = &options.metadata;
@@ -156,8 +154,13 @@ fn filter(options: &Options) -> Result<Filter> {
     Filter::parse(&options.filter.filter)
 }
 
+/// What is given, or what the level has.
+pub(super) fn preset(given: &Option<Spec>, preset: &str) -> Result<Spec> {
+    given.clone().map_or_else(|| Spec::parse(preset), Ok)
+}
+
 /// `--compression` over what the level has.
-fn data_compression(given: &[String], preset: &str) -> Result<PerCategory<Spec>> {
+pub(super) fn data_compression(given: &[String], preset: &str) -> Result<PerCategory<Spec>> {
     let mut specs = PerCategory::new(Spec::parse(preset)?);
     specs.apply(given, Spec::parse)?;
     Ok(specs)
@@ -198,7 +201,7 @@ fn file_hash(name: &str) -> std::result::Result<Option<Digest>, Failure> {
     Ok(Some(digest))
 }
 
-fn chmod(specs: &[String]) -> Result<Vec<ChmodRule>> {
+pub(super) fn chmod(specs: &[String]) -> Result<Vec<ChmodRule>> {
     let umask = umask();
     let mut rules = Vec::new();
     for list in specs {
@@ -215,7 +218,7 @@ fn umask() -> u32 {
     mask.bits()
 }
 
-fn header(path: &Path) -> Result<Vec<u8>> {
+pub(super) fn header(path: &Path) -> Result<Vec<u8>> {
     fs::read(path).map_err(|error| {
         Error::io(
             format!("cannot read header '{}'", escape::path(path)),

@@ -134,24 +134,6 @@ impl Finished<'_> {
         format!("CPU time: {}", parts.map(part).join(", "))
     }
 
-    /// Writes the summary as JSON to `file`. Standard output belongs to the image when that goes there; the summary
-    /// then goes to standard error, where a sender of events has sent it already.
-    pub(super) fn write_json(
-        &self,
-        file: &Path,
-        image_on_stdout: bool,
-        logger: &Logger,
-    ) -> Result<(), Failure> {
-        let text = format!("{:#}\n", self.to_json());
-        if output::is_stdout(file) && image_on_stdout {
-            if !logger.sends_events() {
-                logger.write_above_progress(&text);
-            }
-            return Ok(());
-        }
-        output::write_text(file, &text)
-    }
-
     /// The summary. The names are documented (docs/progress.md) and stay.
     pub(super) fn to_json(&self) -> Value {
         let report = self.report;
@@ -231,4 +213,22 @@ fn category_json(category: &CategoryReport) -> Value {
         "block_bytes": category.block_bytes,
         "compressed_block_bytes": category.compressed_bytes,
     })
+}
+
+/// Writes a summary as JSON to `file`. Standard output belongs to the image when that goes there; the summary then goes
+/// to standard error, where a sender of events has sent it already.
+pub(super) fn write_json(
+    summary: &Value,
+    file: &Path,
+    image_on_stdout: bool,
+    logger: &Logger,
+) -> Result<(), Failure> {
+    let text = format!("{summary:#}\n");
+    if output::is_stdout(file) && image_on_stdout {
+        if !logger.sends_events() {
+            logger.write_above_progress(&text);
+        }
+        return Ok(());
+    }
+    output::write_text(file, &text)
 }

@@ -11,6 +11,7 @@ mod dwarfsextract;
 mod help;
 mod mkdwarfs;
 mod progress;
+mod rewrite;
 mod script;
 mod support;
 mod terminal;

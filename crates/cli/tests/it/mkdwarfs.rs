@@ -278,23 +278,6 @@ fn compression_and_blocks() {
 }
 
 #[test]
-fn what_is_not_there_yet_says_so() {
-    let place = Place::new();
-    for arguments in [
-        ["--recompress"].as_slice(),
-        &["--recompress=metadata"],
-        &["--rebuild-metadata"],
-        &["--change-block-size"],
-    ] {
-        fails_with(
-            place.build("image").args(arguments),
-            "not supported by this release yet",
-        );
-    }
-    assert_eq!(place.names(), [""; 0]);
-}
-
-#[test]
 fn orders_that_look_at_contents() {
     let place = Place::new();
     for (name, arguments) in [

@@ -1,0 +1,114 @@
+//! Making a new image from an old one: `mkdwarfs -i IMAGE` with `--recompress`, `--rebuild-metadata` or `--change-block-size`.
+
+mod options;
+mod plan;
+mod stats;
+mod summary;
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::time::Instant;
+
+use clap::ArgMatches;
+use durin_format::Error;
+use durin_reader::{CacheOptions, Image, ImageOptions};
+use durin_rewrite::{Figures, Header, RewriteOptions};
+
+use super::options::Options;
+use super::{EVENT_SCHEMA, Mkdwarfs, no_image, progress_mode, with_target};
+use crate::common::exit::{self, Failure};
+use crate::common::logger::Logger;
+use crate::common::program::Program;
+use crate::common::signals::Deadline;
+use crate::common::{escape, image, output, progress, signals};
+
+pub(crate) use options::Rewriting;
+use summary::Finished;
+
+/// Rewrites an image, as [`Rewriting::is_asked_for`] says.
+pub(super) fn run(options: &Options, matches: &ArgMatches, logger: &Logger) -> Result<u8, Failure> {
+    let cancel =
+        signals::cancel_flag().map_err(|error| Error::io("cannot watch for signals", error))?;
+    let rewriting = plan::rewrite_options(options, matches, logger)?;
+    let input = options.basic.input.as_deref();
+    let input = input.ok_or_else(|| Failure::Usage("rewriting needs an --input".to_owned()))?;
+    let target = options.basic.output.as_deref().unwrap_or(Path::new("-"));
+    refuse_own_input(input, target)?;
+    if output::is_stdout(target) {
+        output::refuse_terminal("an image")?;
+    }
+    let image = open(input, logger)?;
+    if matches!(rewriting.header, Header::Replace(_)) && image.offset() > 0 {
+        logger.warn(format!(
+            "the header of {} bytes in front of the image is replaced",
+            image.offset()
+        ));
+    }
+    let started = Instant::now();
+    logger.event("start", start_fields(&rewriting, input, target));
+    logger.info(format!("rewriting '{}'", escape::path(input)));
+    let report = with_target(options, target, |output, made| {
+        let _deadline = Deadline::after(&cancel, made.temporary);
+        let figures = Figures::default();
+        let work = || durin_rewrite::rewrite(&image, &rewriting, output, &figures, logger, &cancel);
+        let mode = progress_mode(options);
+        let result = progress::during(logger, mode, || stats::snapshot(&figures), work);
+        result.map_err(no_image)
+    })?;
+    let finished = Finished {
+        report: &report,
+        elapsed: started.elapsed(),
+    };
+    finished.log(logger);
+    logger.event("report", finished.to_json());
+    if let Some(file) = &options.output.json {
+        super::summary::write_json(&finished.to_json(), file, output::is_stdout(target), logger)?;
+    }
+    Ok(exit::SUCCESS)
+}
+
+/// Opens the image to be rewritten, which is read from its first byte to its last: nothing of it is cached.
+fn open(input: &Path, logger: &Logger) -> Result<Image, Error> {
+    let options = ImageOptions {
+        cache: CacheOptions {
+            bytes_max: 0,
+            workers: 0,
+            verify_blocks: true,
+        },
+        metadata_copy_max: image::METADATA_COPY_MAX,
+        ..ImageOptions::default()
+    };
+    image::open(input, &options, logger)
+}
+
+/// An image that takes the place of the one it is made of would be lost with it if anything was wrong.
+fn refuse_own_input(input: &Path, target: &Path) -> Result<(), Failure> {
+    if output::is_stdout(target) {
+        return Ok(());
+    }
+    let id = |path: &Path| {
+        let found = fs::metadata(path).ok()?;
+        Some((found.dev(), found.ino()))
+    };
+    match (id(input), id(target)) {
+        (Some(input), Some(output)) if input == output => Err(Failure::Usage(
+            "input and output are the same file".to_owned(),
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// What the first event tells.
+fn start_fields(rewriting: &RewriteOptions, input: &Path, target: &Path) -> serde_json::Value {
+    serde_json::json!({
+        "schema": EVENT_SCHEMA,
+        "program": Mkdwarfs::NAME,
+        "version": env!("CARGO_PKG_VERSION"),
+        "process": std::process::id(),
+        "input": escape::path(input),
+        "output": escape::path(target),
+        "workers": rewriting.workers,
+        "rewrites": true,
+    })
+}

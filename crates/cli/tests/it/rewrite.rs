@@ -1,0 +1,227 @@
+//! mkdwarfs with an image as its input.
+
+use std::fs;
+use std::path::PathBuf;
+
+use durin_testkit::run::Run;
+
+use crate::support::{Place, TIME, dwarfsck, fails_with, mkdwarfs, stdout};
+
+/// A place with an image of its tree, `old`.
+fn place_with_image() -> Place {
+    let place = Place::new();
+    place.build("old").succeed();
+    place
+}
+
+/// Rewrites `old`.
+fn rewrite(place: &Place, name: &str, arguments: &[&str]) -> Run {
+    mkdwarfs()
+        .arg("-i")
+        .arg(place.path("old"))
+        .arg("-o")
+        .arg(place.path(name))
+        .args(arguments)
+}
+
+fn checksums(image: PathBuf) -> String {
+    stdout(&dwarfsck().arg("--checksum=sha256").arg(image).succeed())
+}
+
+fn listing(image: PathBuf) -> String {
+    stdout(&dwarfsck().args(["-l", "-v"]).arg(image).succeed())
+}
+
+#[test]
+fn every_kind_reads_the_same() {
+    let place = place_with_image();
+    for (number, arguments) in [
+        ["--recompress"].as_slice(),
+        &["--recompress=all", "-l", "9"],
+        &["--recompress=block", "-C", "lzma:level=1"],
+        &["--recompress=metadata", "--metadata-compression=zstd"],
+        &["--recompress=none"],
+        &["--rebuild-metadata", "-P", "all"],
+        &["--rebuild-metadata", "--recompress", "-P", "plain"],
+        &["--change-block-size", "-S", "10"],
+        &["--change-block-size", "-S", "30", "-l", "0"],
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let name = format!("new{number}");
+        rewrite(&place, &name, arguments).succeed();
+        let image = place.path(&name);
+        dwarfsck()
+            .args(["-q", "--check-integrity"])
+            .arg(&image)
+            .succeed();
+        assert_eq!(checksums(place.path("old")), checksums(image.clone()));
+        assert_eq!(listing(place.path("old")), listing(image), "{arguments:?}");
+    }
+}
+
+#[test]
+fn history_grows_and_can_be_left_out() {
+    let place = place_with_image();
+    let entries = |name: &str| {
+        let info = dwarfsck().arg("--json").arg(place.path(name)).succeed();
+        stdout(&info).matches("\"compiler_id\"").count()
+    };
+    assert_eq!(entries("old"), 1);
+    rewrite(&place, "new", &["--recompress=none"]).succeed();
+    assert_eq!(entries("new"), 2);
+    rewrite(&place, "bare", &["--recompress=none", "--no-history"]).succeed();
+    assert_eq!(entries("bare"), 0);
+}
+
+#[test]
+fn headers_are_kept_replaced_or_removed() {
+    let place = Place::new();
+    fs::write(place.path("head"), "#!/bin/sh\n").unwrap();
+    let head = place.path("head");
+    let head = head.to_str().unwrap();
+    place.build("old").args(["--header", head]).succeed();
+    let begins = |name: &str, with: &str| {
+        assert!(
+            fs::read(place.path(name))
+                .unwrap()
+                .starts_with(with.as_bytes()),
+            "{name}"
+        );
+    };
+    rewrite(&place, "kept", &["--recompress=none"]).succeed();
+    begins("kept", "#!/bin/sh\nDWARFS");
+    rewrite(&place, "removed", &["--recompress=none", "--remove-header"]).succeed();
+    begins("removed", "DWARFS");
+    fs::write(place.path("other"), "other").unwrap();
+    let other = place.path("other");
+    let outcome = rewrite(
+        &place,
+        "replaced",
+        &["--recompress=none", "--header", other.to_str().unwrap()],
+    )
+    .succeed();
+    begins("replaced", "otherDWARFS");
+    assert!(outcome.stderr.contains("is replaced"), "{outcome}");
+}
+
+#[test]
+fn attributes_are_changed_on_request() {
+    let place = place_with_image();
+    rewrite(
+        &place,
+        "new",
+        &[
+            "--rebuild-metadata",
+            "--set-owner=4000000000",
+            "--set-group=5",
+            "--set-time=1000000000",
+            "--chmod=Fo+w",
+        ],
+    )
+    .succeed();
+    let listing = listing(place.path("new"));
+    let files = || listing.lines().filter(|line| line.starts_with('-'));
+    assert!(files().count() >= 3, "{listing}");
+    for line in files() {
+        assert!(line.contains("4000000000/5"), "{line}");
+        assert!(line.contains("2001-09-09"), "{line}");
+        assert_eq!(line.as_bytes().get(8), Some(&b'w'), "{line}");
+    }
+    let info = dwarfsck().arg("-d7").arg(place.path("new")).succeed();
+    assert!(stdout(&info).contains("metadata_version_history"), "{info}");
+}
+
+#[test]
+fn what_cannot_be_is_refused_and_leaves_nothing() {
+    let place = place_with_image();
+    let refused = |arguments: &[&str], expect: &str| {
+        fails_with(rewrite(&place, "new", arguments), expect);
+    };
+    refused(&["--recompress=some"], "some");
+    refused(
+        &["--recompress", "--recompress-categories=nonsense"],
+        "unknown category",
+    );
+    refused(
+        &["--recompress=none", "--recompress-categories=hotness"],
+        "needs --recompress=all",
+    );
+    refused(&["--rebuild-metadata", "--time-resolution=1ms"], "multiple");
+    refused(&["--recompress", "--dry-run"], "--dry-run");
+    refused(&["--recompress", "--debug-filter"], "--debug-filter");
+    refused(&["--recompress", "-C", "flac"], "flac");
+    refused(&["--remove-header"], "only applies to rewriting");
+    refused(&["--no-check"], "only applies to rewriting");
+    fails_with(rewrite(&place, "old", &["--recompress"]), "same file");
+    fails_with(rewrite(&place, "old", &["--recompress", "-f"]), "same file");
+    fs::write(place.path("taken"), "precious").unwrap();
+    fails_with(
+        rewrite(&place, "taken", &["--recompress"]),
+        "already exists",
+    );
+    assert_eq!(fs::read(place.path("taken")).unwrap(), b"precious");
+    assert_eq!(place.names(), ["old", "taken"]);
+}
+
+#[test]
+fn damage_is_named_and_leaves_nothing() {
+    let place = place_with_image();
+    let mut bytes = fs::read(place.path("old")).unwrap();
+    bytes[70] ^= 1;
+    fs::write(place.path("old"), bytes).unwrap();
+    let outcome = rewrite(&place, "new", &["--recompress=none"]).output();
+    assert_eq!(outcome.code, Some(1));
+    assert!(
+        outcome.stderr.contains("section 0 (BLOCK) at offset 0"),
+        "{outcome}"
+    );
+    assert!(
+        outcome
+            .stderr
+            .contains("input filesystem is corrupt: detected 1 error"),
+        "{outcome}"
+    );
+    let outcome = rewrite(&place, "new", &["--recompress=none", "--no-check"]).output();
+    assert_eq!(outcome.code, Some(1));
+    assert!(
+        outcome.stderr.contains("section 0 (BLOCK) at offset 0"),
+        "{outcome}"
+    );
+    assert_eq!(place.names(), ["old"]);
+}
+
+#[test]
+fn options_without_effect_are_named() {
+    let place = place_with_image();
+    let outcome = rewrite(&place, "new", &["--recompress", "--order=path", "-W", "12"]).succeed();
+    assert!(
+        outcome
+            .stderr
+            .contains("without effect on this rewriting: --order, --window-size"),
+        "{outcome}"
+    );
+}
+
+#[test]
+fn summary_and_standard_output() {
+    let place = place_with_image();
+    let summary = stdout(&rewrite(&place, "new", &["--recompress", "--json"]).succeed());
+    for name in ["old_image_bytes", "copied_blocks", "categories", "chunks"] {
+        assert!(summary.contains(&format!("\"{name}\"")), "{summary}");
+    }
+    let events = rewrite(&place, "events", &["--recompress", "--progress=json"]).succeed();
+    assert!(events.stderr.contains("\"event\":\"start\""), "{events}");
+    assert!(events.stderr.contains("\"rewrites\":true"), "{events}");
+    let piped = mkdwarfs()
+        .arg("-i")
+        .arg(place.path("old"))
+        .args(["-o", "-", "--recompress", "-N3"])
+        .succeed();
+    assert_eq!(
+        piped.stdout,
+        fs::read(place.path("events")).unwrap(),
+        "at {TIME}"
+    );
+}
