@@ -1,73 +1,85 @@
-//! The FUSE protocol in front of [`crate::fs::Fs`]: one call each way, no logic of its own.
+//! From requests to answers: which of [`crate::fs::Fs`]'s calls it is, and its result in the protocol's words.
 //!
 //! An image never changes, so everything the kernel learns stays valid for as long as it is mounted: entries, absent
 //! names, attributes, link targets, directories and pages. Where the kernel offers it, it is told not to ask for opening at
 //! all: that alone saves two of the five requests that reading a small file takes.
 
-use std::cell::RefCell;
-use std::ffi::OsStr;
-use std::io;
-use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::sync::atomic::{AtomicU64, Ordering};
 
+use durin_format::{Error, ErrorKind};
 use durin_reader::{FileKind, Time};
-use fuser::{
-    BsdFileFlags, Errno, FileAttr, FileHandle, FileType, Filesystem, FopenFlags, Generation,
-    INodeNo, InitFlags, KernelConfig, LockOwner, OpenFlags, RenameFlags, ReplyAttr, ReplyCreate,
-    ReplyData, ReplyDirectory, ReplyDirectoryPlus, ReplyEmpty, ReplyEntry, ReplyLseek, ReplyOpen,
-    ReplyStatfs, ReplyWrite, ReplyXattr, Request, TimeOrNow, WriteFlags,
-};
 use rustix::fs::OFlags;
+use rustix::io::Errno;
 
-use crate::fs::{Caching, Fs, Full, Node, Seek};
-
-/// How long the kernel may believe an answer: for good. (It counts in jiffies and clamps what is larger.)
-const FOREVER: Duration = Duration::from_secs(i32::MAX as u64);
+use crate::device::WRITE_MAX;
+use crate::fs::{Caching, DirItem, Fs, Full, Node, Seek};
+use crate::node::ROOT;
+use crate::protocol::{
+    Attributes, Entry, Init, InitFlags, MINOR_MIN, OpenReply, Reply, Request, StatFs, VERSION,
+    opcode,
+};
+use crate::walkers::Walkers;
+use crate::xattr::DRIVER_SESSION;
 
 /// Requests that the kernel may have under way without a process waiting, read-ahead above all.
-/// The default of 16 stalls two sequential readers of large files.
+/// The default of 12 stalls two sequential readers of large files.
 const BACKGROUND_MAX: u16 = 64;
+
+/// Pages of the largest read, 1 MiB: what the kernel allows unless `fs.fuse.max_pages_limit` says otherwise.
+const PAGES_MAX: u16 = 256;
 
 /// No request for more can come: the kernel's own ceiling of pages a request is far below.
 const READ_MAX: usize = 16 << 20;
 
+/// Operations that are counted apart; what is beyond counts as 0.
+const OPCODE_COUNT: usize = 64;
+
 /// `lseek(2)`: the whence that looks for data.
-const SEEK_DATA: i32 = 3;
+const SEEK_DATA: u32 = 3;
 
 /// `lseek(2)`: the whence that looks for a hole.
-const SEEK_HOLE: i32 = 4;
+const SEEK_HOLE: u32 = 4;
 
 /// What the kernel may do on its own; each is asked for if it is on offer.
-const WANTED: [InitFlags; 8] = [
-    InitFlags::FUSE_PARALLEL_DIROPS,
-    InitFlags::FUSE_DO_READDIRPLUS,
-    InitFlags::FUSE_READDIRPLUS_AUTO,
-    InitFlags::FUSE_CACHE_SYMLINKS,
-    InitFlags::FUSE_EXPLICIT_INVAL_DATA,
-    InitFlags::FUSE_EXPORT_SUPPORT,
-    InitFlags::FUSE_ASYNC_DIO,
-    InitFlags::FUSE_MAX_PAGES,
+const WANTED: [InitFlags; 11] = [
+    InitFlags::ASYNC_READ,
+    InitFlags::EXPORT_SUPPORT,
+    // Without READDIRPLUS_AUTO: `walkers` knows better who wants attributes.
+    InitFlags::DO_READDIRPLUS,
+    InitFlags::ASYNC_DIO,
+    InitFlags::PARALLEL_DIROPS,
+    InitFlags::ABORT_ERROR,
+    InitFlags::MAX_PAGES,
+    InitFlags::CACHE_SYMLINKS,
+    InitFlags::EXPLICIT_INVAL_DATA,
+    InitFlags::INIT_EXT,
+    InitFlags::DIRECT_IO_ALLOW_MMAP,
 ];
 
-thread_local! {
-    /// One buffer a server thread, so that a read allocates nothing and clears nothing.
-    static BUFFER: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+/// Turns requests into answers.
+pub(crate) struct Adapter {
+    fs: Fs,
+    rules: Rules,
+    walkers: Walkers,
+    agreed: Agreed,
+    /// How many requests of each operation came.
+    counts: [AtomicU64; OPCODE_COUNT],
+    /// How it is served, for [`Self::session`].
+    transport: serde_json::Value,
 }
 
-/// Translates the kernel's requests.
-pub struct Adapter {
-    fs: Fs,
-    opening: Opening,
-    /// Whether opening files is answered with "not implemented", which ends such requests.
-    no_open: bool,
-    /// The same for directories.
-    no_open_dir: bool,
+/// What the mount's options mean for requests.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Rules {
+    pub(crate) opening: Opening,
+    pub(crate) access: Access,
+    /// Whether the kernel checks modes and owners.
+    pub(crate) default_permissions: bool,
 }
 
 /// What is left to check when files and directories are opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Opening {
+pub(crate) enum Opening {
     /// Nothing: the kernel lets in whom it should, and keeps writers out.
     Free,
     /// Writers must be refused.
@@ -76,488 +88,439 @@ pub enum Opening {
     Guarded,
 }
 
-impl Adapter {
-    /// Serves `fs`.
-    #[must_use]
-    pub fn new(fs: Fs, opening: Opening) -> Self {
-        Self {
-            fs,
-            opening,
-            no_open: false,
-            no_open_dir: false,
-        }
-    }
+/// Whose requests are answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Access {
+    /// Those of everybody whom the kernel lets in.
+    All,
+    /// Those of one user, and of root if it says so.
+    User { uid: u32, root: bool },
 }
 
-impl Filesystem for Adapter {
-    fn init(&mut self, _req: &Request, config: &mut KernelConfig) -> io::Result<()> {
-        let offered = config.capabilities();
-        let mut wanted = WANTED
-            .into_iter()
-            .fold(InitFlags::empty(), |all, one| all | one);
-        self.no_open = self.opening == Opening::Free
-            && self.fs.caches_everything()
-            && offered.contains(InitFlags::FUSE_NO_OPEN_SUPPORT);
-        if self.no_open {
-            wanted |= InitFlags::FUSE_NO_OPEN_SUPPORT;
+/// What kernel and driver have agreed on.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Agreed {
+    /// The protocol's minor number.
+    pub(crate) minor: u32,
+    pub(crate) flags: InitFlags,
+    /// The largest read, in pages.
+    pub(crate) pages_max: u16,
+}
+
+/// What to do with an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Then {
+    Send,
+    /// The kernel waits for none.
+    Nothing,
+}
+
+impl Adapter {
+    /// Serves `fs`.
+    pub(crate) fn new(fs: Fs, rules: Rules) -> Self {
+        Self {
+            fs,
+            rules,
+            walkers: Walkers::default(),
+            agreed: Agreed::default(),
+            counts: std::array::from_fn(|_| AtomicU64::new(0)),
+            transport: serde_json::Value::Null,
         }
-        self.no_open_dir = self.opening != Opening::Guarded
-            && offered.contains(InitFlags::FUSE_NO_OPENDIR_SUPPORT);
-        if self.no_open_dir {
-            wanted |= InitFlags::FUSE_NO_OPENDIR_SUPPORT;
+    }
+
+    /// Keeps what is to be told about how requests come.
+    pub(crate) fn describe_transport(&mut self, transport: serde_json::Value) {
+        self.transport = transport;
+    }
+
+    /// What kernel and driver have agreed on, and what the kernel has asked since, as JSON.
+    fn session(&self) -> String {
+        let counts = self.counts.iter().enumerate();
+        let counts: serde_json::Map<String, serde_json::Value> = counts
+            .map(|(code, count)| (code, count.load(Ordering::Relaxed)))
+            .filter(|(_, count)| *count > 0)
+            .map(|(code, count)| (opcode::name(code), count.into()))
+            .collect();
+        let session = serde_json::json!({
+            "capabilities": self.agreed.flags.to_string(),
+            "protocol": format!("{}.{}", VERSION.0, self.agreed.minor),
+            "read_bytes_max": u32::from(self.agreed.pages_max) * 4096,
+            "requests": counts,
+            "transport": self.transport,
+        });
+        session.to_string()
+    }
+
+    /// Answers the first request.
+    ///
+    /// # Errors
+    /// `Unsupported` for a kernel too old, `Corrupt` for what is no first request.
+    pub(crate) fn init(&mut self, request: &Request<'_>, reply: &mut Reply) -> Result<(), Error> {
+        let offer = Offer::parse(request).ok_or_else(|| {
+            let text = "the kernel does not begin with the FUSE protocol's first request";
+            Error::new(ErrorKind::Corrupt, text)
+        })?;
+        if offer.major != VERSION.0 || offer.minor < MINOR_MIN {
+            return Err(Error::new(
+                ErrorKind::Unsupported,
+                format!(
+                    "the kernel's FUSE protocol {}.{} is not supported: {}.{MINOR_MIN} is needed",
+                    offer.major, offer.minor, VERSION.0
+                ),
+            ));
         }
-        // Limited to what is on offer, this cannot fail; if it did, the defaults would do.
-        config.add_capabilities(wanted & offered).ok();
-        config.set_max_background(BACKGROUND_MAX).ok();
+        let init = Init {
+            flags: self.wanted() & offer.flags,
+            read_ahead_max: offer.read_ahead_max,
+            background_max: BACKGROUND_MAX,
+            write_max: WRITE_MAX,
+            pages_max: PAGES_MAX,
+        };
+        self.agreed = Agreed {
+            minor: offer.minor.min(VERSION.1),
+            flags: init.flags,
+            pages_max: PAGES_MAX,
+        };
+        reply.clear();
+        reply.init(&init);
         Ok(())
     }
 
-    fn lookup(&self, _req: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
-        match self.fs.lookup(parent.0, name.as_bytes()) {
-            Ok(Some(node)) => reply.entry(&FOREVER, &file_attr(&self.fs, &node), Generation(0)),
-            // Node 0 is "no such name", which the kernel remembers; an error it would ask for again.
-            Ok(None) => reply.entry(&FOREVER, &absent(), Generation(0)),
-            Err(errno) => reply.error(fail(errno)),
+    fn wanted(&self) -> InitFlags {
+        let mut wanted = WANTED
+            .into_iter()
+            .fold(InitFlags::default(), |all, one| all | one);
+        if self.rules.opening == Opening::Free && self.fs.caches_everything() {
+            wanted = wanted | InitFlags::NO_OPEN_SUPPORT;
+        }
+        if self.rules.opening != Opening::Guarded {
+            wanted = wanted | InitFlags::NO_OPENDIR_SUPPORT;
+        }
+        // The kernel breaks the connection if this comes without its own checks; and ours go by owner.
+        if self.rules.default_permissions && self.rules.access == Access::All {
+            wanted = wanted | InitFlags::ALLOW_IDMAP;
+        }
+        wanted
+    }
+
+    /// Answers a request; `slow` is called before what may take long.
+    pub(crate) fn answer(
+        &self,
+        request: &Request<'_>,
+        reply: &mut Reply,
+        slow: &mut dyn FnMut(),
+    ) -> (Then, Result<(), Errno>) {
+        reply.clear();
+        let code = usize::try_from(request.opcode).unwrap_or(0);
+        if let Some(count) = self.counts.get(code).or(self.counts.first()) {
+            count.fetch_add(1, Ordering::Relaxed);
+        }
+        let waits = !matches!(
+            request.opcode,
+            opcode::FORGET | opcode::BATCH_FORGET | opcode::INTERRUPT | opcode::NOTIFY_REPLY
+        );
+        if !waits {
+            // Node numbers are never given anew, so there is nothing to forget; what is being done is not worth stopping.
+            return (Then::Nothing, Ok(()));
+        }
+        let result = if self.is_let_in(request) {
+            self.dispatch(request, reply, slow)
+        } else {
+            Err(Errno::ACCESS)
+        };
+        (Then::Send, result)
+    }
+
+    fn is_let_in(&self, request: &Request<'_>) -> bool {
+        let Access::User { uid, root } = self.rules.access else {
+            return true;
+        };
+        // These the kernel sends on its own, or for what has been opened with leave.
+        let is_exempt = matches!(
+            request.opcode,
+            opcode::READ
+                | opcode::READDIR
+                | opcode::READDIRPLUS
+                | opcode::RELEASE
+                | opcode::RELEASEDIR
+                | opcode::FSYNC
+                | opcode::FSYNCDIR
+                | opcode::DESTROY
+        );
+        is_exempt || request.uid == uid || (root && request.uid == 0)
+    }
+
+    fn dispatch(
+        &self,
+        request: &Request<'_>,
+        reply: &mut Reply,
+        slow: &mut dyn FnMut(),
+    ) -> Result<(), Errno> {
+        match request.opcode {
+            opcode::LOOKUP => self.lookup(request, reply),
+            opcode::GETATTR => {
+                let node = self.fs.node(request.node)?;
+                reply.attributes(&self.attributes(&node));
+                Ok(())
+            }
+            opcode::READLINK => {
+                reply.data(&self.fs.read_link(request.node)?);
+                Ok(())
+            }
+            opcode::OPEN => self.open(request, reply),
+            opcode::READ => self.read(request, reply, slow),
+            opcode::OPENDIR => self.open_dir(request, reply),
+            opcode::READDIR => self.read_dir(request, reply),
+            opcode::READDIRPLUS => self.read_dir_plus(request, reply),
+            opcode::STATFS => {
+                let stat = self.fs.stat_fs();
+                reply.stat_fs(&StatFs {
+                    blocks: stat.blocks,
+                    files: stat.files,
+                    name_max: stat.name_max,
+                });
+                Ok(())
+            }
+            opcode::GETXATTR => self.xattr(request, reply),
+            opcode::LISTXATTR => {
+                let size = request.fields().u32().ok_or(Errno::INVAL)?;
+                xattr(&self.fs.xattr_names(request.node), size, reply)
+            }
+            opcode::LSEEK => self.seek(request, reply),
+            opcode::RELEASE | opcode::RELEASEDIR | opcode::DESTROY => Ok(()),
+            // Reached only on a mount with `rw`: `ro` ends these in the kernel.
+            opcode::SETATTR
+            | opcode::SYMLINK
+            | opcode::MKNOD
+            | opcode::MKDIR
+            | opcode::UNLINK
+            | opcode::RMDIR
+            | opcode::RENAME
+            | opcode::RENAME2
+            | opcode::LINK
+            | opcode::CREATE
+            | opcode::TMPFILE
+            | opcode::WRITE
+            | opcode::FALLOCATE
+            | opcode::COPY_FILE_RANGE
+            | opcode::SETXATTR
+            | opcode::REMOVEXATTR => Err(Errno::ROFS),
+            // Flushing, locks, polling and all that is younger: the kernel does without, and mostly does not ask again.
+            _ => Err(Errno::NOSYS),
         }
     }
 
-    fn getattr(&self, _req: &Request, ino: INodeNo, _fh: Option<FileHandle>, reply: ReplyAttr) {
-        match self.fs.node(ino.0) {
-            Ok(node) => reply.attr(&FOREVER, &file_attr(&self.fs, &node)),
-            Err(errno) => reply.error(fail(errno)),
+    fn lookup(&self, request: &Request<'_>, reply: &mut Reply) -> Result<(), Errno> {
+        let name = request.fields().name().ok_or(Errno::INVAL)?;
+        match self.fs.lookup(request.node, name)? {
+            Some(node) => {
+                if node.attr.kind != FileKind::Directory {
+                    self.walkers.looked_up(request.pid);
+                }
+                reply.entry(&self.attributes(&node));
+            }
+            None => reply.absent(),
         }
+        Ok(())
     }
 
-    fn readlink(&self, _req: &Request, ino: INodeNo, reply: ReplyData) {
-        match self.fs.read_link(ino.0) {
-            Ok(target) => reply.data(&target),
-            Err(errno) => reply.error(fail(errno)),
+    fn open(&self, request: &Request<'_>, reply: &mut Reply) -> Result<(), Errno> {
+        if self.agreed.flags.contains(InitFlags::NO_OPEN_SUPPORT) {
+            return Err(Errno::NOSYS);
         }
+        let flags = request.fields().u32().ok_or(Errno::INVAL)?;
+        let how = match self
+            .fs
+            .open(request.node, OFlags::from_bits_retain(flags))?
+        {
+            Caching::Keep => OpenReply::KeepCache,
+            Caching::Direct => OpenReply::Direct,
+        };
+        reply.opened(how);
+        Ok(())
     }
 
-    fn open(&self, _req: &Request, ino: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
-        if self.no_open {
-            return reply.error(Errno::ENOSYS);
+    fn open_dir(&self, request: &Request<'_>, reply: &mut Reply) -> Result<(), Errno> {
+        if self.agreed.flags.contains(InitFlags::NO_OPENDIR_SUPPORT) {
+            return Err(Errno::NOSYS);
         }
-        match self.fs.open(ino.0, open_flags(flags)) {
-            Ok(Caching::Keep) => reply.opened(FileHandle(0), FopenFlags::FOPEN_KEEP_CACHE),
-            Ok(Caching::Direct) => reply.opened(FileHandle(0), FopenFlags::FOPEN_DIRECT_IO),
-            Err(errno) => reply.error(fail(errno)),
-        }
+        self.fs.open_dir(request.node)?;
+        reply.opened(OpenReply::CacheDirectory);
+        Ok(())
     }
 
     fn read(
         &self,
-        _req: &Request,
-        ino: INodeNo,
-        _fh: FileHandle,
-        offset: u64,
-        size: u32,
-        _flags: OpenFlags,
-        _lock_owner: Option<LockOwner>,
-        reply: ReplyData,
-    ) {
-        let size = usize::try_from(size).unwrap_or(READ_MAX).min(READ_MAX);
-        BUFFER.with_borrow_mut(|buffer| {
-            if buffer.len() < size {
-                buffer.resize(size, 0);
+        request: &Request<'_>,
+        reply: &mut Reply,
+        slow: &mut dyn FnMut(),
+    ) -> Result<(), Errno> {
+        let Range { offset, len } = Range::parse(request)?;
+        let target = reply.space(len);
+        let done = match self.fs.read_ready(request.node, offset, target)? {
+            Some(done) => done,
+            None => {
+                slow();
+                self.fs.read(request.node, offset, target)?
             }
-            let Some(buf) = buffer.get_mut(..size) else {
-                return reply.error(Errno::EIO);
+        };
+        reply.shorten(done);
+        Ok(())
+    }
+
+    fn read_dir(&self, request: &Request<'_>, reply: &mut Reply) -> Result<(), Errno> {
+        let range = Range::parse(request)?;
+        self.fs.read_dir(request.node, range.offset, &mut |item| {
+            let kind = self.fs.kind(item.entry)?;
+            Ok(full(!reply.line(&line(item, kind), range.len)))
+        })
+    }
+
+    fn read_dir_plus(&self, request: &Request<'_>, reply: &mut Reply) -> Result<(), Errno> {
+        let range = Range::parse(request)?;
+        let all = self.walkers.wants_attributes(request.pid);
+        self.fs.read_dir(request.node, range.offset, &mut |item| {
+            let kind = self.fs.kind(item.entry)?;
+            // The kernel has `.` and `..` already.
+            let wanted = (all || kind == FileKind::Directory) && !matches!(item.name, b"." | b"..");
+            let attr = if wanted {
+                Some(self.attributes(&self.fs.node_of(item.entry)?))
+            } else {
+                None
             };
-            match self.fs.read(ino.0, offset, buf) {
-                Ok(len) => reply.data(buf.get(..len).unwrap_or_default()),
-                Err(errno) => reply.error(fail(errno)),
-            }
-        });
-    }
-
-    fn flush(
-        &self,
-        _req: &Request,
-        _ino: INodeNo,
-        _fh: FileHandle,
-        _lock_owner: LockOwner,
-        reply: ReplyEmpty,
-    ) {
-        // Nothing is ever unwritten; the kernel does not ask again.
-        reply.error(Errno::ENOSYS);
-    }
-
-    fn opendir(&self, _req: &Request, ino: INodeNo, _flags: OpenFlags, reply: ReplyOpen) {
-        if self.no_open_dir {
-            return reply.error(Errno::ENOSYS);
-        }
-        match self.fs.open_dir(ino.0) {
-            Ok(()) => reply.opened(
-                FileHandle(0),
-                FopenFlags::FOPEN_CACHE_DIR | FopenFlags::FOPEN_KEEP_CACHE,
-            ),
-            Err(errno) => reply.error(fail(errno)),
-        }
-    }
-
-    fn readdir(
-        &self,
-        _req: &Request,
-        ino: INodeNo,
-        _fh: FileHandle,
-        offset: u64,
-        mut reply: ReplyDirectory,
-    ) {
-        let read = self.fs.read_dir(ino.0, offset, &mut |item| {
-            let kind = file_type(self.fs.kind(item.entry)?);
-            let name = OsStr::from_bytes(item.name);
-            Ok(full(reply.add(
-                INodeNo(item.number),
-                item.next_offset,
-                kind,
-                name,
+            Ok(full(!reply.line_plus(
+                &line(item, kind),
+                attr.as_ref(),
+                range.len,
             )))
-        });
-        match read {
-            Ok(()) => reply.ok(),
-            Err(errno) => reply.error(fail(errno)),
+        })
+    }
+
+    fn xattr(&self, request: &Request<'_>, reply: &mut Reply) -> Result<(), Errno> {
+        let mut fields = request.fields();
+        let size = fields.u32().ok_or(Errno::INVAL)?;
+        let name = fields
+            .u32()
+            .and_then(|_| fields.name())
+            .ok_or(Errno::INVAL)?;
+        if request.node == ROOT && name == DRIVER_SESSION.as_bytes() {
+            return xattr(self.session().as_bytes(), size, reply);
         }
+        xattr(&self.fs.xattr(request.node, name)?, size, reply)
     }
 
-    fn readdirplus(
-        &self,
-        _req: &Request,
-        ino: INodeNo,
-        _fh: FileHandle,
-        offset: u64,
-        mut reply: ReplyDirectoryPlus,
-    ) {
-        let read = self.fs.read_dir(ino.0, offset, &mut |item| {
-            let attr = file_attr(&self.fs, &self.fs.node_of(item.entry)?);
-            let name = OsStr::from_bytes(item.name);
-            let number = INodeNo(item.number);
-            Ok(full(reply.add(
-                number,
-                item.next_offset,
-                name,
-                &FOREVER,
-                &attr,
-                Generation(0),
-            )))
-        });
-        match read {
-            Ok(()) => reply.ok(),
-            Err(errno) => reply.error(fail(errno)),
-        }
-    }
-
-    fn statfs(&self, _req: &Request, _ino: INodeNo, reply: ReplyStatfs) {
-        let stat = self.fs.stat_fs();
-        reply.statfs(stat.blocks, 0, 0, stat.files, 0, 1, stat.name_max, 1);
-    }
-
-    fn getxattr(&self, _req: &Request, ino: INodeNo, name: &OsStr, size: u32, reply: ReplyXattr) {
-        match self.fs.xattr(ino.0, name.as_bytes()) {
-            Ok(value) => reply_xattr(&value, size, reply),
-            Err(errno) => reply.error(fail(errno)),
-        }
-    }
-
-    fn listxattr(&self, _req: &Request, ino: INodeNo, size: u32, reply: ReplyXattr) {
-        reply_xattr(&self.fs.xattr_names(ino.0), size, reply);
-    }
-
-    fn lseek(
-        &self,
-        _req: &Request,
-        ino: INodeNo,
-        _fh: FileHandle,
-        offset: i64,
-        whence: i32,
-        reply: ReplyLseek,
-    ) {
+    fn seek(&self, request: &Request<'_>, reply: &mut Reply) -> Result<(), Errno> {
         // Without holes in the image the kernel can answer from the size alone, and does not ask again.
         if !self.fs.has_holes() {
-            return reply.error(Errno::ENOSYS);
+            return Err(Errno::NOSYS);
         }
-        let seek = match whence {
-            SEEK_DATA => Seek::Data,
-            SEEK_HOLE => Seek::Hole,
-            _ => return reply.error(Errno::EINVAL),
+        let mut fields = request.fields();
+        let offset = fields
+            .u64()
+            .and_then(|_| fields.u64())
+            .ok_or(Errno::INVAL)?;
+        let seek = match fields.u32() {
+            Some(SEEK_DATA) => Seek::Data,
+            Some(SEEK_HOLE) => Seek::Hole,
+            _ => return Err(Errno::INVAL),
         };
-        match self.fs.seek(ino.0, offset, seek).map(i64::try_from) {
-            Ok(Ok(found)) => reply.offset(found),
-            Ok(Err(_)) => reply.error(Errno::EOVERFLOW),
-            Err(errno) => reply.error(fail(errno)),
+        let found = self.fs.seek(request.node, offset.cast_signed(), seek)?;
+        i64::try_from(found).map_err(|_| Errno::OVERFLOW)?;
+        reply.u64(found);
+        Ok(())
+    }
+
+    fn attributes(&self, node: &Node) -> Attributes {
+        let attr = &node.attr;
+        Attributes {
+            node: node.number,
+            size: attr.size,
+            blocks: attr.allocated.div_ceil(512),
+            times: [attr.atime, attr.mtime, attr.ctime].map(|Time { sec, nsec }| (sec, nsec)),
+            mode: attr.mode,
+            nlink: attr.nlink,
+            uid: attr.uid,
+            gid: attr.gid,
+            // The protocol has 32 bits: 12 of the major and 20 of the minor number, all that Linux has.
+            rdev: u32::try_from(attr.rdev).unwrap_or(0),
+            block_size: self.fs.options().blocksize,
         }
-    }
-
-    // What follows would change the tree. It is reached only on a mount with `rw`: `ro` ends it in the kernel.
-
-    fn setattr(
-        &self,
-        _req: &Request,
-        _ino: INodeNo,
-        _mode: Option<u32>,
-        _uid: Option<u32>,
-        _gid: Option<u32>,
-        _size: Option<u64>,
-        _atime: Option<TimeOrNow>,
-        _mtime: Option<TimeOrNow>,
-        _ctime: Option<SystemTime>,
-        _fh: Option<FileHandle>,
-        _crtime: Option<SystemTime>,
-        _chgtime: Option<SystemTime>,
-        _bkuptime: Option<SystemTime>,
-        _flags: Option<BsdFileFlags>,
-        reply: ReplyAttr,
-    ) {
-        reply.error(Errno::EROFS);
-    }
-
-    fn mknod(
-        &self,
-        _req: &Request,
-        _parent: INodeNo,
-        _name: &OsStr,
-        _mode: u32,
-        _umask: u32,
-        _rdev: u32,
-        reply: ReplyEntry,
-    ) {
-        reply.error(Errno::EROFS);
-    }
-
-    fn mkdir(
-        &self,
-        _req: &Request,
-        _parent: INodeNo,
-        _name: &OsStr,
-        _mode: u32,
-        _umask: u32,
-        reply: ReplyEntry,
-    ) {
-        reply.error(Errno::EROFS);
-    }
-
-    fn unlink(&self, _req: &Request, _parent: INodeNo, _name: &OsStr, reply: ReplyEmpty) {
-        reply.error(Errno::EROFS);
-    }
-
-    fn rmdir(&self, _req: &Request, _parent: INodeNo, _name: &OsStr, reply: ReplyEmpty) {
-        reply.error(Errno::EROFS);
-    }
-
-    fn symlink(
-        &self,
-        _req: &Request,
-        _parent: INodeNo,
-        _name: &OsStr,
-        _target: &Path,
-        reply: ReplyEntry,
-    ) {
-        reply.error(Errno::EROFS);
-    }
-
-    fn rename(
-        &self,
-        _req: &Request,
-        _parent: INodeNo,
-        _name: &OsStr,
-        _new_parent: INodeNo,
-        _new_name: &OsStr,
-        _flags: RenameFlags,
-        reply: ReplyEmpty,
-    ) {
-        reply.error(Errno::EROFS);
-    }
-
-    fn link(
-        &self,
-        _req: &Request,
-        _ino: INodeNo,
-        _new_parent: INodeNo,
-        _new_name: &OsStr,
-        reply: ReplyEntry,
-    ) {
-        reply.error(Errno::EROFS);
-    }
-
-    fn create(
-        &self,
-        _req: &Request,
-        _parent: INodeNo,
-        _name: &OsStr,
-        _mode: u32,
-        _umask: u32,
-        _flags: i32,
-        reply: ReplyCreate,
-    ) {
-        reply.error(Errno::EROFS);
-    }
-
-    fn write(
-        &self,
-        _req: &Request,
-        _ino: INodeNo,
-        _fh: FileHandle,
-        _offset: u64,
-        _data: &[u8],
-        _write_flags: WriteFlags,
-        _flags: OpenFlags,
-        _lock_owner: Option<LockOwner>,
-        reply: ReplyWrite,
-    ) {
-        reply.error(Errno::EROFS);
-    }
-
-    fn fallocate(
-        &self,
-        _req: &Request,
-        _ino: INodeNo,
-        _fh: FileHandle,
-        _offset: u64,
-        _length: u64,
-        _mode: i32,
-        reply: ReplyEmpty,
-    ) {
-        reply.error(Errno::EROFS);
-    }
-
-    fn setxattr(
-        &self,
-        _req: &Request,
-        _ino: INodeNo,
-        _name: &OsStr,
-        _value: &[u8],
-        _flags: i32,
-        _position: u32,
-        reply: ReplyEmpty,
-    ) {
-        reply.error(Errno::EROFS);
-    }
-
-    fn removexattr(&self, _req: &Request, _ino: INodeNo, _name: &OsStr, reply: ReplyEmpty) {
-        reply.error(Errno::EROFS);
     }
 }
 
-fn fail(errno: rustix::io::Errno) -> Errno {
-    Errno::from_i32(errno.raw_os_error())
+/// What the kernel offers with its first request.
+struct Offer {
+    major: u32,
+    minor: u32,
+    read_ahead_max: u32,
+    flags: InitFlags,
+}
+
+impl Offer {
+    fn parse(request: &Request<'_>) -> Option<Self> {
+        if request.opcode != opcode::INIT {
+            return None;
+        }
+        let mut fields = request.fields();
+        let (major, minor) = (fields.u32()?, fields.u32()?);
+        let read_ahead_max = fields.u32()?;
+        let low = InitFlags(fields.u32()?.into());
+        let high = if low.contains(InitFlags::INIT_EXT) {
+            InitFlags(u64::from(fields.u32()?) << 32)
+        } else {
+            InitFlags::default()
+        };
+        Some(Self {
+            major,
+            minor,
+            read_ahead_max,
+            flags: low | high,
+        })
+    }
+}
+
+/// The part of a file or directory that is asked for.
+struct Range {
+    offset: u64,
+    len: usize,
+}
+
+impl Range {
+    fn parse(request: &Request<'_>) -> Result<Self, Errno> {
+        let mut fields = request.fields();
+        let _handle = fields.u64();
+        let offset = fields.u64().ok_or(Errno::INVAL)?;
+        let len = fields.u32().ok_or(Errno::INVAL)?;
+        Ok(Self {
+            offset,
+            len: usize::try_from(len).unwrap_or(READ_MAX).min(READ_MAX),
+        })
+    }
+}
+
+fn line<'a>(item: &DirItem<'a>, kind: FileKind) -> Entry<'a> {
+    Entry {
+        node: item.number,
+        next_offset: item.next_offset,
+        kind: kind.mode_bits() >> 12,
+        name: item.name,
+    }
 }
 
 fn full(is_full: bool) -> Full {
     if is_full { Full::Yes } else { Full::No }
 }
 
-fn open_flags(flags: OpenFlags) -> OFlags {
-    OFlags::from_bits_retain(flags.0.cast_unsigned())
-}
-
 /// Answers with the size if that is what was asked, else with the value if there is room for it.
-fn reply_xattr(value: &[u8], size: u32, reply: ReplyXattr) {
-    let len = u32::try_from(value.len()).unwrap_or(u32::MAX);
+fn xattr(value: &[u8], size: u32, reply: &mut Reply) -> Result<(), Errno> {
+    let len = u32::try_from(value.len()).map_err(|_| Errno::TOOBIG)?;
     if size == 0 {
-        reply.size(len);
+        reply.u32(len);
+        reply.u32(0);
     } else if len <= size {
         reply.data(value);
     } else {
-        reply.error(Errno::ERANGE);
+        return Err(Errno::RANGE);
     }
-}
-
-fn file_type(kind: FileKind) -> FileType {
-    match kind {
-        FileKind::Directory => FileType::Directory,
-        FileKind::Symlink => FileType::Symlink,
-        FileKind::Regular => FileType::RegularFile,
-        FileKind::CharDevice => FileType::CharDevice,
-        FileKind::BlockDevice => FileType::BlockDevice,
-        FileKind::Fifo => FileType::NamedPipe,
-        FileKind::Socket => FileType::Socket,
-    }
-}
-
-fn file_attr(fs: &Fs, node: &Node) -> FileAttr {
-    let attr = &node.attr;
-    FileAttr {
-        ino: INodeNo(node.number),
-        size: attr.size,
-        blocks: attr.allocated.div_ceil(512),
-        atime: system_time(attr.atime),
-        mtime: system_time(attr.mtime),
-        ctime: system_time(attr.ctime),
-        crtime: UNIX_EPOCH,
-        kind: file_type(attr.kind),
-        perm: permissions(attr.mode),
-        nlink: attr.nlink,
-        uid: attr.uid,
-        gid: attr.gid,
-        // The protocol has 32 bits: 12 of the major and 20 of the minor number, all that Linux has.
-        rdev: u32::try_from(attr.rdev).unwrap_or(0),
-        blksize: fs.options().blocksize,
-        flags: 0,
-    }
-}
-
-/// The attributes beside node 0, which nobody looks at.
-fn absent() -> FileAttr {
-    FileAttr {
-        ino: INodeNo(0),
-        size: 0,
-        blocks: 0,
-        atime: UNIX_EPOCH,
-        mtime: UNIX_EPOCH,
-        ctime: UNIX_EPOCH,
-        crtime: UNIX_EPOCH,
-        kind: FileType::RegularFile,
-        perm: 0,
-        nlink: 0,
-        uid: 0,
-        gid: 0,
-        rdev: 0,
-        blksize: 0,
-        flags: 0,
-    }
-}
-
-fn permissions(mode: u32) -> u16 {
-    u16::try_from(mode & 0o7777).unwrap_or(0)
-}
-
-/// Times that `SystemTime` cannot hold do not exist on a 64-bit Linux; they would show as the epoch.
-fn system_time(time: Time) -> SystemTime {
-    let whole = Duration::from_secs(time.sec.unsigned_abs());
-    let seconds = if time.sec < 0 {
-        UNIX_EPOCH.checked_sub(whole)
-    } else {
-        UNIX_EPOCH.checked_add(whole)
-    };
-    seconds
-        .and_then(|seconds| seconds.checked_add(Duration::from_nanos(u64::from(time.nsec))))
-        .unwrap_or(UNIX_EPOCH)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn times_before_the_epoch_keep_their_nanoseconds() {
-        let time = system_time(Time {
-            sec: -2,
-            nsec: 300_000_000,
-        });
-        let before = UNIX_EPOCH
-            .duration_since(time)
-            .map_err(|error| error.duration());
-        assert_eq!(before, Ok(Duration::from_millis(1700)));
-    }
-
-    #[test]
-    fn extreme_times_do_not_panic() {
-        for sec in [i64::MIN, i64::MAX] {
-            system_time(Time {
-                sec,
-                nsec: 999_999_999,
-            });
-        }
-    }
+    Ok(())
 }

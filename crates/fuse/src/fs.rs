@@ -215,6 +215,20 @@ impl Fs {
         self.ok(self.image.read_at(entry.inode, offset, buf))
     }
 
+    /// As [`Self::read`] if that takes no decoding and no reading of the image; `None` if it does.
+    ///
+    /// # Errors
+    /// As [`Self::read`].
+    pub fn read_ready(
+        &self,
+        number: u64,
+        offset: u64,
+        buf: &mut [u8],
+    ) -> Result<Option<usize>, Errno> {
+        let entry = self.regular(number)?;
+        self.ok(self.image.read_ready(entry.inode, offset, buf))
+    }
+
     /// Finds the next data or hole from `offset` on.
     ///
     /// # Errors

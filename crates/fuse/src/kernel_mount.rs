@@ -16,11 +16,10 @@ use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, StatxFlags};
 use rustix::io::Errno;
 use rustix::mount::{MountFlags, UnmountFlags};
 
+use crate::device::PATH as DEVICE;
 use crate::fusermount;
 use crate::options::MountOptions;
 use durin_format::events::Events;
-
-const DEVICE: &str = "/dev/fuse";
 
 /// Reading ahead by this much keeps two requests of the largest size (1 MiB) under way for a sequential reader.
 const READ_AHEAD_KIB: &str = "2048";

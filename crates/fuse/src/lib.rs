@@ -1,7 +1,7 @@
 //! Mounting DwarFS images.
 //!
-//! [`fs`] answers by node number without a kernel, [`adapter`] speaks the FUSE protocol, [`session`] mounts, serves and
-//! unmounts. Everything is read-only, may be asked from any number of threads, and nothing an image or the kernel says can
+//! [`fs`] answers by node number without a kernel, `adapter` and `protocol` speak the FUSE protocol, `server` has the
+//! threads, [`session`] mounts and unmounts. Everything is read-only, may be asked from any number of threads, and nothing an image or the kernel says can
 //! make it panic: damage shows as `EIO` for that file.
 //!
 //! ```no_run
@@ -24,14 +24,18 @@
 //! # }
 //! ```
 
-pub mod adapter;
+mod adapter;
+mod device;
 pub mod errno;
 pub mod fs;
 mod fusermount;
 mod kernel_mount;
 pub mod node;
 pub mod options;
+mod protocol;
+mod server;
 pub mod session;
+mod walkers;
 mod xattr;
 
 pub use kernel_mount::Unmounted;

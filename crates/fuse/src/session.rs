@@ -1,31 +1,27 @@
 //! One mounted image from mounting to the end of its server threads.
 
-use std::num::NonZero;
+use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::Arc;
 
 use durin_format::{Error, Result};
 use durin_reader::Image;
-use fuser::{Config, SessionACL};
 
-use crate::adapter::{Adapter, Opening};
+use crate::adapter::{Access, Adapter, Opening, Rules};
+use crate::device::{Device, End, REQUEST_LEN_MAX, Received};
 use crate::fs::Fs;
 use crate::kernel_mount::{self, Mounted, Unmounted};
 use crate::options::{FsOptions, MountOptions};
+use crate::protocol::{Reply, Request};
+use crate::server::{Server, Threads};
 use durin_format::events::Events;
-
-/// Fewer threads than this let one slow block hold up every `ls`; measured on two cores, more than four of them gain
-/// nothing, as each hit is answered by whichever thread is awake.
-const THREADS_MIN: usize = 4;
-
-/// Beyond this, threads of a machine with many cores only get into each other's way at the device.
-const THREADS_DEFAULT_MAX: usize = 16;
 
 /// A mounted image whose requests wait to be served by [`Session::run`].
 ///
 /// Dropped without having run, it unmounts.
 pub struct Session {
-    inner: fuser::Session<Adapter>,
+    server: Server,
+    events: Arc<dyn Events>,
     mounted: MountGuard,
 }
 
@@ -66,14 +62,26 @@ pub fn mount(
 ) -> Result<Session> {
     let (device, mounted) = kernel_mount::mount(mountpoint, mount, events.as_ref())?;
     let mounted = MountGuard(Arc::new(mounted));
-    let adapter = Adapter::new(Fs::new(image, fs.clone(), events), opening(mount));
-    let config = config(mount);
-    let acl = acl(mount);
-    let inner = fuser::Session::from_fd(adapter, device, acl, config)
-        .map_err(|error| Error::io("the kernel does not agree on a FUSE protocol", error))?;
+    let mut adapter = Adapter::new(
+        Fs::new(image, fs.clone(), Arc::clone(&events)),
+        rules(mount),
+    );
+    let device = shake_hands(device, &mut adapter)?;
+    let clones = mount.clone_fd && kernel_mount::can_clone();
+    let threads = Threads::choose(mount.threads);
+    adapter.describe_transport(serde_json::json!({
+        "cloned_descriptors": clones,
+        "threads": threads.steady,
+        "threads_max": threads.max,
+    }));
+    let server = Server::new(adapter, device, threads, clones);
     // An ordinary user may not; reading ahead is then as far as the kernel's default.
     mounted.0.read_ahead().ok();
-    Ok(Session { inner, mounted })
+    Ok(Session {
+        server,
+        events,
+        mounted,
+    })
 }
 
 impl Session {
@@ -82,16 +90,23 @@ impl Session {
     /// # Errors
     /// `Io` if the connection to the kernel breaks; the file system is unmounted then.
     pub fn run(self) -> Result<()> {
-        let Self { inner, mounted } = self;
-        let served = inner
+        let Self {
+            server,
+            events,
+            mounted,
+        } = self;
+        let served = server
             .run()
             .map_err(|error| Error::io("serving the kernel's requests", error));
-        if served.is_ok() {
+        match served {
             // The kernel has said that the file system is gone. What stands there now may have its device number.
-            mounted.0.set_gone();
+            Ok(End::Unmounted) => mounted.0.set_gone(),
+            // It still stands, and would give an error to everybody who looks: `mounted` takes it out.
+            Ok(End::Aborted) => events.warn("the connection to the kernel was aborted: unmounting"),
+            Err(_) => {}
         }
         drop(mounted);
-        served
+        served.map(drop)
     }
 
     /// Returns the means to end the session from another thread, such as one that waits for signals.
@@ -107,41 +122,53 @@ impl Session {
     }
 }
 
-/// Who fuser shall let in. The kernel sees to it except where it has been told to let in more than it should:
-/// it has no notion of "root, too", and `auto_unmount` needs the way in for `fusermount3`.
-fn acl(options: &MountOptions) -> SessionACL {
-    if options.allow_other {
-        SessionACL::All
-    } else if options.allow_root {
-        SessionACL::RootAndOwner
-    } else if options.auto_unmount {
-        SessionACL::Owner
-    } else {
-        SessionACL::All
-    }
+/// Agrees with the kernel on what both can do.
+fn shake_hands(device: OwnedFd, adapter: &mut Adapter) -> Result<Device> {
+    let device = Device::new(device);
+    let failed = |error| Error::io("the kernel does not agree on a FUSE protocol", error);
+    let mut buf = vec![0; REQUEST_LEN_MAX];
+    let Received::Request(len) = device.receive(&mut buf).map_err(failed)? else {
+        return Err(failed(std::io::ErrorKind::NotConnected.into()));
+    };
+    let request = buf
+        .get(..len)
+        .and_then(Request::parse)
+        .ok_or_else(|| failed(std::io::ErrorKind::InvalidData.into()))?;
+    let mut reply = Reply::default();
+    adapter.init(&request, &mut reply)?;
+    device
+        .send(reply.finish(request.unique, Ok(())))
+        .map_err(failed)?;
+    Ok(device)
 }
 
-fn opening(options: &MountOptions) -> Opening {
-    if options.auto_unmount || acl(options) != SessionACL::All {
+fn rules(options: &MountOptions) -> Rules {
+    let access = access(options);
+    let opening = if options.auto_unmount || access != Access::All {
         Opening::Guarded
     } else if options.ro {
         Opening::Free
     } else {
         Opening::ForReading
+    };
+    Rules {
+        opening,
+        access,
+        default_permissions: options.default_permissions,
     }
 }
 
-fn config(options: &MountOptions) -> Config {
-    let mut config = Config::default();
-    config.n_threads = Some(threads(options.threads));
-    config.clone_fd = options.clone_fd && kernel_mount::can_clone();
-    config
-}
-
-fn threads(wanted: usize) -> usize {
-    if wanted > 0 {
-        return wanted;
+/// Whom we let in. The kernel sees to it except where it has been told to let in more than it should:
+/// it has no notion of "root, too", and `auto_unmount` needs the way in for `fusermount3`.
+fn access(options: &MountOptions) -> Access {
+    let uid = rustix::process::geteuid().as_raw();
+    if options.allow_other {
+        Access::All
+    } else if options.allow_root {
+        Access::User { uid, root: true }
+    } else if options.auto_unmount {
+        Access::User { uid, root: false }
+    } else {
+        Access::All
     }
-    let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
-    cores.clamp(THREADS_MIN, THREADS_DEFAULT_MAX)
 }

@@ -10,6 +10,9 @@ use crate::node::ROOT;
 /// The process id of the driver; on the root only.
 pub(crate) const DRIVER_PID: &str = "user.dwarfs.driver.pid";
 
+/// What kernel and driver have agreed on, as JSON; on the root only.
+pub(crate) const DRIVER_SESSION: &str = "user.dwarfs.driver.session";
+
 /// Where and how an inode is stored, as JSON.
 pub(crate) const INODE_INFO: &str = "user.dwarfs.inodeinfo";
 
@@ -19,19 +22,21 @@ const CHUNKS_MAX: usize = 8;
 /// Whether any node has an attribute of this name.
 #[must_use]
 pub(crate) fn is_ours(name: &[u8]) -> bool {
-    [DRIVER_PID.as_bytes(), INODE_INFO.as_bytes()].contains(&name)
+    [DRIVER_PID, DRIVER_SESSION, INODE_INFO]
+        .iter()
+        .any(|ours| ours.as_bytes() == name)
 }
 
 /// Returns the names of a node's attributes, each with a NUL behind it.
 #[must_use]
 pub(crate) fn names(number: u64) -> Vec<u8> {
     let mut names = Vec::new();
-    if number == ROOT {
-        names.extend_from_slice(DRIVER_PID.as_bytes());
+    let of_driver = [DRIVER_PID, DRIVER_SESSION];
+    let of_driver = of_driver.iter().filter(|_| number == ROOT);
+    for name in of_driver.chain([&INODE_INFO]) {
+        names.extend_from_slice(name.as_bytes());
         names.push(0);
     }
-    names.extend_from_slice(INODE_INFO.as_bytes());
-    names.push(0);
     names
 }
 

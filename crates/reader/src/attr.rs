@@ -42,6 +42,20 @@ impl FileKind {
             _ => return None,
         })
     }
+
+    /// The type bits of a Linux `st_mode` for this kind.
+    #[must_use]
+    pub fn mode_bits(self) -> u32 {
+        match self {
+            Self::Directory => 0o040_000,
+            Self::Symlink => 0o120_000,
+            Self::Regular => 0o100_000,
+            Self::CharDevice => 0o020_000,
+            Self::BlockDevice => 0o060_000,
+            Self::Fifo => 0o010_000,
+            Self::Socket => 0o140_000,
+        }
+    }
 }
 
 /// A point in time.

@@ -2,6 +2,7 @@
 
 use durin_format::{BlockIndex, InodeNum, Result};
 
+use crate::block_cache::Ready;
 use crate::chunks::{Extent, Place};
 use crate::image::Image;
 
@@ -18,10 +19,37 @@ impl Image {
     /// `Io` if the image cannot be read.
     pub fn read_at(&self, inode: InodeNum, offset: u64, buf: &mut [u8]) -> Result<usize> {
         let content = self.content_number(inode)?;
-        self.read_content(content, offset, buf)
+        let read = |block, at, target: &mut [u8]| {
+            self.cache()
+                .read_from(block, at, target)
+                .map(|()| Ready::Yes)
+        };
+        let done = self.read_content(content, offset, buf, read)?;
+        Ok(done.unwrap_or(0))
     }
 
-    fn read_content(&self, content: u32, offset: u64, buf: &mut [u8]) -> Result<usize> {
+    /// As [`Self::read_at`] if that takes no decoding and no reading of the image; `None` if it does.
+    ///
+    /// # Errors
+    /// As [`Self::read_at`].
+    pub fn read_ready(
+        &self,
+        inode: InodeNum,
+        offset: u64,
+        buf: &mut [u8],
+    ) -> Result<Option<usize>> {
+        let content = self.content_number(inode)?;
+        let read = |block, at, target: &mut [u8]| self.cache().read_ready(block, at, target);
+        self.read_content(content, offset, buf, read)
+    }
+
+    fn read_content(
+        &self,
+        content: u32,
+        offset: u64,
+        buf: &mut [u8],
+        read: impl Fn(BlockIndex, u64, &mut [u8]) -> Result<Ready>,
+    ) -> Result<Option<usize>> {
         let mut extents = self.extents_from(content, offset)?;
         let mut done = 0;
         let mut last_block = None;
@@ -37,8 +65,9 @@ impl Image {
                 Place::Hole => target.fill(0),
                 Place::Data { block, offset } => {
                     let skipped = at - extent.offset;
-                    self.cache()
-                        .read_from(block, u64::from(offset) + skipped, target)?;
+                    if read(block, u64::from(offset) + skipped, target)? == Ready::No {
+                        return Ok(None);
+                    }
                     last_block = Some(block);
                 }
             }
@@ -47,7 +76,7 @@ impl Image {
         if let Some(block) = last_block {
             self.look_ahead(content, offset, offset + done as u64, block, extents);
         }
-        Ok(done)
+        Ok(Some(done))
     }
 
     /// When the file is being read from front to back, lets the worker threads begin with its next block.

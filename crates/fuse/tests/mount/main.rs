@@ -8,6 +8,7 @@
 )]
 
 mod caching;
+mod capabilities;
 mod hostile;
 mod lseek;
 mod manifests;

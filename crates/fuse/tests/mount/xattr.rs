@@ -7,7 +7,7 @@ use rustix::io::Errno;
 
 use crate::{Mount, ready};
 
-fn xattr(path: &Path, name: &str) -> Result<String, Errno> {
+pub(crate) fn xattr(path: &Path, name: &str) -> Result<String, Errno> {
     let mut value = [0; 4096];
     let len = rustix::fs::lgetxattr(path, name, &mut value[..])?;
     Ok(String::from_utf8(value[..len].to_vec()).unwrap())
@@ -28,8 +28,13 @@ fn the_root_tells_the_driver_and_all_tell_where_they_are() {
     let vectors = require!(ready());
     let mount = Mount::new(&vectors.image("good", "compat-v0.4.1"));
     let pid = std::process::id().to_string();
-    let both = ["user.dwarfs.driver.pid", "user.dwarfs.inodeinfo"];
-    assert_eq!(names(mount.path()), both);
+    let all = [
+        "user.dwarfs.driver.pid",
+        "user.dwarfs.driver.session",
+        "user.dwarfs.inodeinfo",
+    ];
+    assert_eq!(names(mount.path()), all);
+    let both = [all[0], all[2]];
     assert_eq!(xattr(mount.path(), both[0]), Ok(pid));
 
     let file = mount.join("bench.sh");
@@ -63,4 +68,14 @@ fn a_short_buffer_is_refused() {
     assert_eq!(got, Err(Errno::RANGE));
     let size = rustix::fs::lgetxattr_query(mount.path(), "user.dwarfs.inodeinfo");
     assert!(size.is_ok_and(|size| size > 3), "{size:?}");
+}
+
+#[test]
+fn the_session_is_told_on_the_root_alone() {
+    let vectors = require!(ready());
+    let mount = Mount::new(&vectors.image("good", "compat-v0.4.1"));
+    let name = "user.dwarfs.driver.session";
+    let session = durin_testkit::json::parse(&xattr(mount.path(), name).unwrap()).unwrap();
+    assert!(session["requests"]["getxattr"].as_u64() > Some(0));
+    assert_eq!(xattr(&mount.join("bench.sh"), name), Err(Errno::NODATA));
 }

@@ -51,6 +51,14 @@ impl Entries {
         lock(self.shard(block)).contains_key(&block.0)
     }
 
+    /// The entry of a block if there is one, which is used now.
+    pub(super) fn find(&self, block: BlockIndex) -> Option<Arc<Entry>> {
+        let entry = lock(self.shard(block)).get(&block.0).map(Arc::clone)?;
+        let now = self.clock.fetch_add(1, Ordering::Relaxed) + 1;
+        entry.used.store(now, Ordering::Relaxed);
+        Some(entry)
+    }
+
     /// The entry of a block, made when there is none, and used now.
     pub(super) fn of(&self, block: BlockIndex) -> Arc<Entry> {
         let now = self.clock.fetch_add(1, Ordering::Relaxed) + 1;

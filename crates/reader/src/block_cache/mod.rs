@@ -39,6 +39,13 @@ pub struct CacheStats {
     pub held_bytes: u64,
 }
 
+/// Whether bytes could be given at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ready {
+    Yes,
+    No,
+}
+
 /// The blocks of an image.
 pub struct BlockCache {
     shared: Arc<Shared>,
@@ -113,6 +120,25 @@ impl BlockCache {
     }
 
     pub(crate) fn read_from(&self, block: BlockIndex, offset: u64, buf: &mut [u8]) -> Result<()> {
+        self.note(block);
+        self.shared.read(block, offset, buf)
+    }
+
+    /// As [`Self::read_from`] if the bytes are decoded already.
+    pub(crate) fn read_ready(
+        &self,
+        block: BlockIndex,
+        offset: u64,
+        buf: &mut [u8],
+    ) -> Result<Ready> {
+        let ready = self.shared.read_ready(block, offset, buf)?;
+        if ready == Ready::Yes {
+            self.note(block);
+        }
+        Ok(ready)
+    }
+
+    fn note(&self, block: BlockIndex) {
         if self.workers > 0 {
             // Programs that read a whole tree meet the blocks in order, whatever files they are in.
             let ahead = self.run.note(block).min(self.depth_max);
@@ -120,7 +146,6 @@ impl BlockCache {
                 self.prefetch(BlockIndex(block.0.saturating_add(step)));
             }
         }
-        self.shared.read(block, offset, buf)
     }
 
     /// Returns the uncompressed size of a block in bytes. Reads the whole payload unless the block is in use.
@@ -174,6 +199,17 @@ impl std::fmt::Debug for BlockCache {
 }
 
 impl Shared {
+    fn read_ready(&self, block: BlockIndex, offset: u64, buf: &mut [u8]) -> Result<Ready> {
+        let Some(entry) = self.entries.find(block) else {
+            return Ok(Ready::No);
+        };
+        if !entry.copy(offset, buf)? {
+            return Ok(Ready::No);
+        }
+        self.counters.hits.fetch_add(1, Ordering::Relaxed);
+        Ok(Ready::Yes)
+    }
+
     fn read(&self, block: BlockIndex, offset: u64, buf: &mut [u8]) -> Result<()> {
         let section = self.slots.section(block)?;
         let end = offset.saturating_add(buf.len() as u64);

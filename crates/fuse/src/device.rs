@@ -1,0 +1,101 @@
+//! The connection to the kernel: one read gives a request, one write takes an answer.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+
+use rustix::io::Errno;
+use rustix::ioctl::{Setter, ioctl, opcode};
+
+use crate::protocol::IN_HEADER_LEN;
+
+/// The name of the device.
+pub(crate) const PATH: &str = "/dev/fuse";
+
+/// The largest request that can come: those with data would be for writing, which the kernel is told to send a page of
+/// at most. Less than 8 KiB the kernel does not take.
+pub(crate) const REQUEST_LEN_MAX: usize = WRITE_MAX as usize + 4096;
+
+/// Bytes of data in a request; the kernel takes no less.
+pub(crate) const WRITE_MAX: u32 = 4096;
+
+const _: () = assert!(REQUEST_LEN_MAX >= 8192 && REQUEST_LEN_MAX > IN_HEADER_LEN);
+
+/// A descriptor of the device that belongs to one mount.
+#[derive(Debug)]
+pub(crate) struct Device(OwnedFd);
+
+/// What came instead of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum End {
+    /// The file system is unmounted and its last user has gone.
+    Unmounted,
+    /// Somebody has cut the connection: `umount -f`, or the `abort` file in `/sys/fs/fuse/connections`.
+    Aborted,
+}
+
+/// What [`Device::receive`] gives.
+pub(crate) enum Received {
+    /// A request of so many bytes.
+    Request(usize),
+    End(End),
+}
+
+impl Device {
+    pub(crate) fn new(fd: OwnedFd) -> Self {
+        Self(fd)
+    }
+
+    /// Opens another descriptor of the same mount: a queue of its own for answers, with locks of its own.
+    #[expect(
+        unsafe_code,
+        reason = "docs/unsafe.md: there is no safe wrapper for this ioctl"
+    )]
+    pub(crate) fn duplicate(&self) -> io::Result<Self> {
+        let file = File::options().read(true).write(true).open(PATH)?;
+        let original = u32::try_from(self.0.as_raw_fd()).map_err(io::Error::other)?;
+        // SAFETY: FUSE_DEV_IOC_CLONE reads one u32, the number of a descriptor, which the kernel checks.
+        // SAFETY: FUSE_DEV_IOC_CLONE reads one u32, the number of a descriptor, which the kernel checks.
+        #[expect(
+            unsafe_code,
+            reason = "docs/unsafe.md: there is no safe wrapper for this ioctl"
+        )]
+        unsafe {
+            ioctl(
+                &file,
+                Setter::<{ opcode::read::<u32>(229, 0) }, u32>::new(original),
+            )
+        }?;
+        Ok(Self(file.into()))
+    }
+
+    /// Waits for a request and puts it into `buf`.
+    pub(crate) fn receive(&self, buf: &mut [u8]) -> io::Result<Received> {
+        loop {
+            match rustix::io::read(&self.0, &mut *buf) {
+                Ok(len) => return Ok(Received::Request(len)),
+                // The request was taken back before we got it, or a signal came.
+                Err(Errno::NOENT | Errno::INTR | Errno::AGAIN) => {}
+                Err(Errno::NODEV) => return Ok(Received::End(End::Unmounted)),
+                Err(Errno::CONNABORTED) => return Ok(Received::End(End::Aborted)),
+                Err(errno) => return Err(errno.into()),
+            }
+        }
+    }
+
+    /// Sends an answer.
+    pub(crate) fn send(&self, bytes: &[u8]) -> io::Result<()> {
+        loop {
+            match rustix::io::write(&self.0, bytes) {
+                Err(Errno::INTR) => {}
+                sent => return sent.map(drop).map_err(Into::into),
+            }
+        }
+    }
+}
+
+impl AsFd for Device {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}

@@ -1,0 +1,339 @@
+//! How an answer looks.
+
+use rustix::io::Errno;
+
+use super::{InitFlags, OUT_HEADER_LEN, OpenReply, VERSION};
+
+/// How long the kernel may believe an answer: for good. (It counts in jiffies and clamps what is larger.)
+const FOREVER_SECONDS: u64 = i32::MAX as u64;
+
+/// Bytes of an entry with attributes.
+const ENTRY_LEN: usize = 128;
+
+/// Bytes of a line of a directory before its name.
+const LINE_LEN: usize = 24;
+
+/// An answer in the making, in a buffer that serves for many.
+#[derive(Debug, Default)]
+pub(crate) struct Reply {
+    /// Never gets shorter; everything in it has been written at some time.
+    buf: Vec<u8>,
+    len: usize,
+}
+
+/// Attributes as the protocol has them.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Attributes {
+    pub(crate) node: u64,
+    pub(crate) size: u64,
+    /// Units of 512 bytes.
+    pub(crate) blocks: u64,
+    /// Access, modification and change time: seconds and nanoseconds.
+    pub(crate) times: [(i64, u32); 3],
+    pub(crate) mode: u32,
+    pub(crate) nlink: u32,
+    pub(crate) uid: u32,
+    pub(crate) gid: u32,
+    pub(crate) rdev: u32,
+    pub(crate) block_size: u32,
+}
+
+/// A line of a directory.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Entry<'a> {
+    pub(crate) node: u64,
+    pub(crate) next_offset: u64,
+    /// Bits 12 to 15 of the mode.
+    pub(crate) kind: u32,
+    pub(crate) name: &'a [u8],
+}
+
+/// The answer to the first request.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Init {
+    pub(crate) flags: InitFlags,
+    pub(crate) read_ahead_max: u32,
+    pub(crate) background_max: u16,
+    pub(crate) write_max: u32,
+    pub(crate) pages_max: u16,
+}
+
+/// What `statvfs` says.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct StatFs {
+    pub(crate) blocks: u64,
+    pub(crate) files: u64,
+    pub(crate) name_max: u32,
+}
+
+#[expect(
+    clippy::host_endian_bytes,
+    reason = "kernel and server run on one machine, and the protocol is in its byte order"
+)]
+impl Reply {
+    /// Begins anew.
+    pub(crate) fn clear(&mut self) {
+        self.len = OUT_HEADER_LEN;
+        self.reserve(0);
+    }
+
+    /// Completes the answer to request `unique`.
+    pub(crate) fn finish(&mut self, unique: u64, result: Result<(), Errno>) -> &[u8] {
+        let error = match result {
+            Ok(()) => 0,
+            Err(errno) => {
+                self.len = OUT_HEADER_LEN;
+                -errno.raw_os_error()
+            }
+        };
+        self.head(error, unique);
+        self.bytes()
+    }
+
+    /// Everything behind the header of an answer.
+    pub(crate) fn body(&self) -> &[u8] {
+        self.buf.get(OUT_HEADER_LEN..self.len).unwrap_or_default()
+    }
+
+    pub(crate) fn data(&mut self, bytes: &[u8]) {
+        self.space(bytes.len()).copy_from_slice(bytes);
+    }
+
+    /// Room for `len` bytes, with any contents.
+    pub(crate) fn space(&mut self, len: usize) -> &mut [u8] {
+        self.reserve(len);
+        let start = self.len;
+        self.len += len;
+        self.buf.get_mut(start..start + len).unwrap_or_default()
+    }
+
+    /// Takes back what is behind the first `len` bytes of the body.
+    pub(crate) fn shorten(&mut self, len: usize) {
+        self.len = self.len.min(OUT_HEADER_LEN + len);
+    }
+
+    pub(crate) fn u32(&mut self, value: u32) {
+        self.data(&value.to_ne_bytes());
+    }
+
+    pub(crate) fn u64(&mut self, value: u64) {
+        self.data(&value.to_ne_bytes());
+    }
+
+    pub(crate) fn init(&mut self, init: &Init) {
+        let [low, high] = init.flags.words();
+        for value in [VERSION.0, VERSION.1, init.read_ahead_max, low] {
+            self.u32(value);
+        }
+        self.data(&init.background_max.to_ne_bytes());
+        // From here on the kernel tells others that the file system is busy: at three quarters, as libfuse has it.
+        self.data(&(init.background_max / 4 * 3).to_ne_bytes());
+        self.u32(init.write_max);
+        // Times are in nanoseconds.
+        self.u32(1);
+        self.data(&init.pages_max.to_ne_bytes());
+        self.data(&0_u16.to_ne_bytes());
+        self.u32(high);
+        self.space(28).fill(0);
+    }
+
+    pub(crate) fn entry(&mut self, attr: &Attributes) {
+        self.u64(attr.node);
+        self.u64(0);
+        self.u64(FOREVER_SECONDS);
+        self.u64(FOREVER_SECONDS);
+        self.u64(0);
+        self.attr(attr);
+    }
+
+    /// "No such name", which the kernel remembers; an error it would ask for again.
+    pub(crate) fn absent(&mut self) {
+        self.entry(&Attributes::default());
+    }
+
+    pub(crate) fn attributes(&mut self, attr: &Attributes) {
+        self.u64(FOREVER_SECONDS);
+        self.u64(0);
+        self.attr(attr);
+    }
+
+    pub(crate) fn opened(&mut self, how: OpenReply) {
+        self.u64(0);
+        self.u32(how.bits());
+        self.u32(0);
+    }
+
+    pub(crate) fn stat_fs(&mut self, stat: &StatFs) {
+        for value in [stat.blocks, 0, 0, stat.files, 0] {
+            self.u64(value);
+        }
+        for value in [1, stat.name_max, 1, 0, 0, 0, 0, 0, 0, 0] {
+            self.u32(value);
+        }
+    }
+
+    /// Adds a line of a directory; false if it would make the body longer than `len_max`.
+    pub(crate) fn line(&mut self, line: &Entry<'_>, len_max: usize) -> bool {
+        if self.body().len() + line_len(line.name) > len_max {
+            return false;
+        }
+        self.put_line(line);
+        true
+    }
+
+    /// As [`Self::line`], for a reader who also takes attributes. Without them the kernel asks when somebody wants them.
+    pub(crate) fn line_plus(
+        &mut self,
+        line: &Entry<'_>,
+        attr: Option<&Attributes>,
+        len_max: usize,
+    ) -> bool {
+        if self.body().len() + ENTRY_LEN + line_len(line.name) > len_max {
+            return false;
+        }
+        match attr {
+            Some(attr) => self.entry(attr),
+            // Node 0 means here that nothing is said about the node.
+            None => self.space(ENTRY_LEN).fill(0),
+        }
+        self.put_line(line);
+        true
+    }
+
+    fn put_line(&mut self, line: &Entry<'_>) {
+        self.u64(line.node);
+        self.u64(line.next_offset);
+        self.u32(u32::try_from(line.name.len()).unwrap_or(0));
+        self.u32(line.kind);
+        self.data(line.name);
+        self.space(line.name.len().next_multiple_of(8) - line.name.len())
+            .fill(0);
+    }
+
+    fn attr(&mut self, attr: &Attributes) {
+        for value in [attr.node, attr.size, attr.blocks] {
+            self.u64(value);
+        }
+        for (seconds, _) in attr.times {
+            self.u64(seconds.cast_unsigned());
+        }
+        for (_, nanoseconds) in attr.times {
+            self.u32(nanoseconds);
+        }
+        let Attributes {
+            mode,
+            nlink,
+            uid,
+            gid,
+            ..
+        } = *attr;
+        for value in [mode, nlink, uid, gid, attr.rdev, attr.block_size, 0] {
+            self.u32(value);
+        }
+    }
+
+    fn head(&mut self, error: i32, unique: u64) {
+        let len = u32::try_from(self.len).unwrap_or(u32::MAX);
+        if let Some(header) = self.buf.first_chunk_mut::<OUT_HEADER_LEN>() {
+            let (start, end) = header.split_at_mut(8);
+            let (first, second) = start.split_at_mut(4);
+            first.copy_from_slice(&len.to_ne_bytes());
+            second.copy_from_slice(&error.to_ne_bytes());
+            end.copy_from_slice(&unique.to_ne_bytes());
+        }
+    }
+
+    fn bytes(&self) -> &[u8] {
+        self.buf.get(..self.len).unwrap_or_default()
+    }
+
+    fn reserve(&mut self, len: usize) {
+        let needed = self.len + len;
+        if self.buf.len() < needed {
+            // Pages, so that small answers do not grow it again and again.
+            self.buf.resize(needed.next_multiple_of(4096), 0);
+        }
+    }
+}
+
+fn line_len(name: &[u8]) -> usize {
+    LINE_LEN + name.len().next_multiple_of(8)
+}
+
+#[cfg(test)]
+#[expect(clippy::host_endian_bytes, reason = "tests")]
+mod tests {
+    use super::*;
+
+    fn len_of(fill: impl FnOnce(&mut Reply)) -> usize {
+        let mut reply = Reply::default();
+        reply.clear();
+        fill(&mut reply);
+        reply.body().len()
+    }
+
+    /// The sizes of the structures in fuse.h.
+    #[test]
+    fn structures_have_their_sizes() {
+        let attr = Attributes::default();
+        let init = Init {
+            flags: InitFlags::default(),
+            read_ahead_max: 0,
+            background_max: 0,
+            write_max: 0,
+            pages_max: 0,
+        };
+        let stat = StatFs {
+            blocks: 0,
+            files: 0,
+            name_max: 0,
+        };
+        assert_eq!(len_of(|reply| reply.entry(&attr)), 128);
+        assert_eq!(len_of(|reply| reply.attributes(&attr)), 104);
+        assert_eq!(len_of(|reply| reply.init(&init)), 64);
+        assert_eq!(len_of(|reply| reply.opened(OpenReply::Direct)), 16);
+        assert_eq!(len_of(|reply| reply.stat_fs(&stat)), 80);
+    }
+
+    #[test]
+    fn lines_are_aligned_and_end_where_there_is_no_room() {
+        let line = |name| Entry {
+            node: 5,
+            next_offset: 3,
+            kind: 8,
+            name,
+        };
+        let mut reply = Reply::default();
+        reply.clear();
+        assert!(reply.line(&line(b"123456789"), 40));
+        assert_eq!(reply.body().len(), 40);
+        assert!(!reply.line(&line(b"a"), 71));
+        assert!(!reply.line_plus(&line(b"a"), None, 199));
+        assert!(reply.line_plus(&line(b"a"), None, 200));
+        assert_eq!(reply.body().len(), 200);
+    }
+
+    #[test]
+    fn an_error_has_no_body() {
+        let mut reply = Reply::default();
+        reply.clear();
+        reply.data(b"something");
+        let bytes = reply.finish(7, Err(Errno::IO)).to_vec();
+        let mut expected = 16_u32.to_ne_bytes().to_vec();
+        expected.extend((-5_i32).to_ne_bytes());
+        expected.extend(7_u64.to_ne_bytes());
+        assert_eq!(bytes, expected);
+    }
+
+    #[test]
+    fn a_buffer_serves_again() {
+        let mut reply = Reply::default();
+        reply.clear();
+        reply.space(10_000).fill(1);
+        reply.shorten(3);
+        assert_eq!(reply.finish(1, Ok(())).len(), 19);
+        reply.clear();
+        reply.data(b"ab");
+        assert_eq!(reply.finish(2, Ok(())).get(16..), Some(&b"ab"[..]));
+    }
+}

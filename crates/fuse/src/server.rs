@@ -1,0 +1,182 @@
+//! The threads that answer.
+//!
+//! Most requests are answered in microseconds, and waking another thread costs as much: so there are few threads, each
+//! with its own descriptor and buffers, and each does all of a request itself. Only when one of them is about to decode or
+//! to read, and no other waits for requests, another is started, up to a limit: `ls` never waits for a slow block.
+//! A thread that finds that others wait has done its part and ends.
+
+use std::io;
+use std::num::NonZero;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{Builder, Scope};
+
+use crate::adapter::{Adapter, Then};
+use crate::device::{Device, End, REQUEST_LEN_MAX, Received};
+use crate::protocol::{Reply, Request};
+
+/// Threads that are always there. With two, one can answer while the other is being put to sleep or woken; measured on
+/// two cores, a third one gains nothing.
+const STEADY_MIN: usize = 2;
+
+/// The same on machines with many cores: half of them, and not more than this; further ones wait for the same locks.
+const STEADY_MAX: usize = 8;
+
+/// With those that come and go.
+const THREADS_MAX: usize = 32;
+
+/// How many threads there are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Threads {
+    /// Always.
+    pub(crate) steady: usize,
+    /// While slow reads are under way.
+    pub(crate) max: usize,
+}
+
+impl Threads {
+    /// `wanted` is what the user said, 0 for nothing.
+    pub(crate) fn choose(wanted: usize) -> Self {
+        let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
+        let steady = (cores / 2).clamp(STEADY_MIN, STEADY_MAX);
+        let max = if wanted > 0 { wanted } else { THREADS_MAX };
+        Self {
+            steady: steady.min(max),
+            max,
+        }
+    }
+}
+
+/// One mount being served.
+pub(crate) struct Server {
+    adapter: Adapter,
+    device: Arc<Device>,
+    threads: Threads,
+    /// Whether each thread gets a descriptor of its own.
+    clones: bool,
+    count: AtomicUsize,
+    idle: AtomicUsize,
+    /// How the first thread ended that did not end well.
+    outcome: Mutex<Option<io::Result<End>>>,
+}
+
+impl Server {
+    pub(crate) fn new(adapter: Adapter, device: Device, threads: Threads, clones: bool) -> Self {
+        Self {
+            adapter,
+            device: Arc::new(device),
+            threads,
+            clones,
+            count: AtomicUsize::new(0),
+            idle: AtomicUsize::new(0),
+            outcome: Mutex::new(None),
+        }
+    }
+
+    /// Serves until the connection ends.
+    ///
+    /// # Errors
+    /// When the device fails.
+    pub(crate) fn run(&self) -> io::Result<End> {
+        std::thread::scope(|scope| {
+            for _ in 1..self.threads.steady {
+                self.start(scope);
+            }
+            self.count.fetch_add(1, Ordering::Relaxed);
+            self.note(self.serve(scope, &self.device));
+        });
+        let mut outcome = self.outcome.lock().unwrap_or_else(PoisonError::into_inner);
+        outcome.take().unwrap_or(Ok(End::Unmounted))
+    }
+
+    /// Starts another thread, unless there are enough. If the system has none to give, those that are there do.
+    fn start<'scope>(&'scope self, scope: &'scope Scope<'scope, '_>) {
+        let count = self.count.fetch_add(1, Ordering::Relaxed);
+        let started = count < self.threads.max
+            && self.descriptor().is_ok_and(|device| {
+                Builder::new()
+                    .name(format!("fuse-{count}"))
+                    .spawn_scoped(scope, move || self.note(self.serve(scope, &device)))
+                    .is_ok()
+            });
+        if !started {
+            self.count.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+
+    fn descriptor(&self) -> io::Result<Arc<Device>> {
+        if self.clones {
+            return self.device.duplicate().map(Arc::new);
+        }
+        Ok(Arc::clone(&self.device))
+    }
+
+    fn serve<'scope>(
+        &'scope self,
+        scope: &'scope Scope<'scope, '_>,
+        device: &Device,
+    ) -> Option<io::Result<End>> {
+        let mut buf = vec![0; REQUEST_LEN_MAX];
+        let mut reply = Reply::default();
+        loop {
+            if self.is_superfluous() {
+                return None;
+            }
+            let received = device.receive(&mut buf);
+            self.idle.fetch_sub(1, Ordering::Relaxed);
+            let len = match received {
+                Ok(Received::Request(len)) => len,
+                Ok(Received::End(end)) => return Some(Ok(end)),
+                Err(error) => return Some(Err(error)),
+            };
+            let Some(request) = buf.get(..len).and_then(Request::parse) else {
+                return Some(Err(io::ErrorKind::InvalidData.into()));
+            };
+            let mut slow = || {
+                if self.idle.load(Ordering::Relaxed) == 0 {
+                    self.start(scope);
+                }
+            };
+            let (then, result) = self.adapter.answer(&request, &mut reply, &mut slow);
+            if then == Then::Send {
+                // The request may have been taken back meanwhile; that the connection is gone, the next read says.
+                device.send(reply.finish(request.unique, result)).ok();
+            }
+        }
+    }
+
+    /// Counts this thread as waiting, unless it is one more than are needed: then it is to end.
+    fn is_superfluous(&self) -> bool {
+        let idle = self.idle.fetch_add(1, Ordering::Relaxed);
+        if idle < self.threads.steady {
+            return false;
+        }
+        self.idle.fetch_sub(1, Ordering::Relaxed);
+        self.count.fetch_sub(1, Ordering::Relaxed);
+        true
+    }
+
+    /// Keeps why a thread ended; an error says more than an end.
+    fn note(&self, ended: Option<io::Result<End>>) {
+        let Some(ended) = ended else {
+            return;
+        };
+        let mut outcome = self.outcome.lock().unwrap_or_else(PoisonError::into_inner);
+        if outcome.as_ref().is_none_or(|known| known.is_ok()) {
+            *outcome = Some(ended);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_user_sets_the_ceiling() {
+        assert_eq!(Threads::choose(1), Threads { steady: 1, max: 1 });
+        let many = Threads::choose(200);
+        assert!(many.steady <= STEADY_MAX && many.max == 200);
+        assert_eq!(Threads::choose(0).max, THREADS_MAX);
+    }
+}
