@@ -47,25 +47,10 @@ impl Device {
     }
 
     /// Opens another descriptor of the same mount: a queue of its own for answers, with locks of its own.
-    #[expect(
-        unsafe_code,
-        reason = "docs/unsafe.md: there is no safe wrapper for this ioctl"
-    )]
     pub(crate) fn duplicate(&self) -> io::Result<Self> {
         let file = File::options().read(true).write(true).open(PATH)?;
         let original = u32::try_from(self.0.as_raw_fd()).map_err(io::Error::other)?;
-        // SAFETY: FUSE_DEV_IOC_CLONE reads one u32, the number of a descriptor, which the kernel checks.
-        // SAFETY: FUSE_DEV_IOC_CLONE reads one u32, the number of a descriptor, which the kernel checks.
-        #[expect(
-            unsafe_code,
-            reason = "docs/unsafe.md: there is no safe wrapper for this ioctl"
-        )]
-        unsafe {
-            ioctl(
-                &file,
-                Setter::<{ opcode::read::<u32>(229, 0) }, u32>::new(original),
-            )
-        }?;
+        clone_into(&file, original)?;
         Ok(Self(file.into()))
     }
 
@@ -98,4 +83,16 @@ impl AsFd for Device {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
     }
+}
+
+/// Makes `file`, a new descriptor of the device, one of the mount that `original` belongs to.
+#[expect(
+    unsafe_code,
+    reason = "docs/unsafe.md: there is no safe wrapper for this ioctl"
+)]
+fn clone_into(file: &File, original: u32) -> rustix::io::Result<()> {
+    // SAFETY: the request FUSE_DEV_IOC_CLONE takes a pointer to one u32, which is what is given.
+    let request = unsafe { Setter::<{ opcode::read::<u32>(229, 0) }, u32>::new(original) };
+    // SAFETY: the kernel only reads that u32, and checks that it is a descriptor of the device.
+    unsafe { ioctl(file, request) }
 }
