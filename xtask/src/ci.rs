@@ -126,6 +126,9 @@ fn prepare() -> Vec<String> {
     let attempts = [
         install::program("fusermount3", "fuse3"),
         install::program("python3", "python3"),
+        install::program("bsdtar", "libarchive-tools"),
+        install::program("cpio", "cpio"),
+        install::program("unzip", "unzip"),
         python_venv(),
     ];
     for error in attempts.into_iter().filter_map(Result::err) {

@@ -1,28 +1,34 @@
 //! What all stages of one extraction share.
 
+use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use durin_format::events::Events;
 use durin_format::{Error, ErrorKind, Result};
 use durin_reader::Image;
 use rustix::io::Errno;
 
 use crate::dirs::Dirs;
-use crate::options::{ExtractOptions, OwnerRestore, Stats};
+use crate::options::{ExtractOptions, OwnerRestore, Report, Stats};
 use crate::plan::Plan;
-use durin_format::events::Events;
 
-/// One extraction under way.
-pub(crate) struct Job<'a> {
+/// One extraction under way, to wherever.
+pub(crate) struct Run<'a> {
     pub(crate) image: &'a Image,
     pub(crate) options: &'a ExtractOptions,
     pub(crate) stats: &'a Stats,
     pub(crate) plan: &'a Plan,
-    pub(crate) dirs: Dirs<'a>,
     pub(crate) counts: Counts,
-    /// Whether owners are restored.
-    pub(crate) owners: bool,
     events: &'a dyn Events,
     cancel: &'a AtomicBool,
+}
+
+/// One extraction to a directory.
+pub(crate) struct Job<'a> {
+    run: Run<'a>,
+    pub(crate) dirs: Dirs<'a>,
+    /// Whether owners are restored.
+    pub(crate) owners: bool,
 }
 
 /// What has been made so far.
@@ -34,36 +40,39 @@ pub(crate) struct Counts {
     pub(crate) symlinks: AtomicU64,
     pub(crate) nodes: AtomicU64,
     pub(crate) errors: AtomicU64,
-    /// Things whose time the target's file system cannot hold.
+    /// Things whose time the target cannot hold.
     pub(crate) clamped_times: AtomicU64,
 }
 
-impl<'a> Job<'a> {
+impl<'a> Run<'a> {
     pub(crate) fn new(
         image: &'a Image,
         options: &'a ExtractOptions,
         stats: &'a Stats,
         plan: &'a Plan,
-        dirs: Dirs<'a>,
         events: &'a dyn Events,
         cancel: &'a AtomicBool,
     ) -> Self {
-        let owners = match options.owner {
-            OwnerRestore::Auto => rustix::process::geteuid().is_root(),
-            OwnerRestore::Always => true,
-            OwnerRestore::Never => false,
-        };
         Self {
             image,
             options,
             stats,
             plan,
-            dirs,
             counts: Counts::default(),
-            owners,
             events,
             cancel,
         }
+    }
+
+    /// Says what the plan has left out, and that nothing is asked for.
+    pub(crate) fn begin(&self, refused: Vec<Error>) -> Result<()> {
+        for error in refused {
+            self.skip(error)?;
+        }
+        if self.options.pattern.is_some() && self.plan.is_empty() {
+            self.note("nothing in the image matches");
+        }
+        Ok(())
     }
 
     /// Ends the extraction if the user asked for it.
@@ -95,6 +104,40 @@ impl<'a> Job<'a> {
     /// Says something that is no error.
     pub(crate) fn note(&self, message: &str) {
         self.events.warn(message);
+    }
+
+    /// What has been extracted.
+    pub(crate) fn report(&self) -> Report {
+        let counts = &self.counts;
+        Report {
+            files: counts.files.load(Ordering::Relaxed),
+            links: counts.links.load(Ordering::Relaxed),
+            directories: counts.directories.load(Ordering::Relaxed),
+            symlinks: counts.symlinks.load(Ordering::Relaxed),
+            nodes: counts.nodes.load(Ordering::Relaxed),
+            bytes: self.stats.bytes_done.load(Ordering::Relaxed),
+            errors: counts.errors.load(Ordering::Relaxed),
+        }
+    }
+}
+
+impl<'a> Job<'a> {
+    pub(crate) fn new(run: Run<'a>, dirs: Dirs<'a>) -> Self {
+        let owners = match run.options.owner {
+            OwnerRestore::Auto => rustix::process::geteuid().is_root(),
+            OwnerRestore::Always => true,
+            OwnerRestore::Never => false,
+        };
+        Self { run, dirs, owners }
+    }
+}
+
+// A job is a run with a target; spelling that out at each use would only hide what is used.
+impl<'a> Deref for Job<'a> {
+    type Target = Run<'a>;
+
+    fn deref(&self) -> &Run<'a> {
+        &self.run
     }
 }
 

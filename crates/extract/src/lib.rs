@@ -1,4 +1,4 @@
-//! Unpacking DwarFS images to a directory.
+//! Unpacking DwarFS images to a directory or to an archive.
 //!
 //! In: an open [`Image`] and a target directory. Out: the tree, a [`Report`], and messages through [`Events`].
 //! Directories are made first, then regular files in the order of their data, so that each block is decoded once, then
@@ -32,6 +32,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+pub mod archive;
 mod attributes;
 mod content;
 mod dirs;
@@ -52,9 +53,10 @@ use durin_reader::{FileKind, Image};
 use rustix::fs::{Mode, OFlags};
 
 use crate::dirs::Dirs;
-use crate::job::{Counts, Job};
+use crate::job::{Job, Run};
 use crate::plan::Plan;
 
+pub use archive::{ArchiveFormat, extract_to_archive};
 pub use options::{ExtractOptions, OwnerRestore, Report, Stats};
 pub use pattern::PatternSet;
 
@@ -79,14 +81,9 @@ pub fn extract_to_directory(
     let (top, was_empty) = open_target(target)?;
     let mut plan = Plan::make(image, options)?;
     let refused = std::mem::take(&mut plan.refused);
-    let dirs = Dirs::new(&plan, top);
-    let job = Job::new(image, options, stats, &plan, dirs, events, cancel);
-    for error in refused {
-        job.skip(error)?;
-    }
-    if options.pattern.is_some() && plan.is_empty() {
-        job.note("nothing in the image matches");
-    }
+    let run = Run::new(image, options, stats, &plan, events, cancel);
+    let job = Job::new(run, Dirs::new(&plan, top));
+    job.begin(refused)?;
     let is_there = make::directories(&job)?;
     let mut done = files::extract(&job, &is_there);
     if done.is_ok() {
@@ -101,7 +98,7 @@ pub fn extract_to_directory(
             "{clamped} times are out of the range of the target's file system"
         ));
     }
-    Ok(report(&job.counts, stats))
+    Ok(job.report())
 }
 
 /// Opens the target and tells whether it is empty.
@@ -136,16 +133,4 @@ fn others(job: &Job<'_>, is_there: &[bool]) -> Result<()> {
         made.or_else(|error| job.skip(error))?;
     }
     Ok(())
-}
-
-fn report(counts: &Counts, stats: &Stats) -> Report {
-    Report {
-        files: counts.files.load(Ordering::Relaxed),
-        links: counts.links.load(Ordering::Relaxed),
-        directories: counts.directories.load(Ordering::Relaxed),
-        symlinks: counts.symlinks.load(Ordering::Relaxed),
-        nodes: counts.nodes.load(Ordering::Relaxed),
-        bytes: stats.bytes_done.load(Ordering::Relaxed),
-        errors: counts.errors.load(Ordering::Relaxed),
-    }
 }

@@ -199,7 +199,8 @@ fn node_type(attr: &Attr) -> FileType {
     }
 }
 
-fn kind_name(kind: FileKind) -> &'static str {
+/// What a node is called in messages.
+pub(crate) fn kind_name(kind: FileKind) -> &'static str {
     match kind {
         FileKind::CharDevice | FileKind::BlockDevice => "device",
         FileKind::Socket => "socket",

@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicU64;
 use crate::pattern::PatternSet;
 
 /// What to extract and how.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct ExtractOptions {
     /// Only paths that match, and the directories above them; `None` takes all.
     pub pattern: Option<PatternSet>,
@@ -20,6 +20,22 @@ pub struct ExtractOptions {
     pub disk_writers: usize,
     /// Whether to restore owners.
     pub owner: OwnerRestore,
+    /// Bytes of content on their way to an archive, at most or nearly so; extraction to a directory needs none.
+    pub memory: u64,
+}
+
+impl Default for ExtractOptions {
+    fn default() -> Self {
+        Self {
+            pattern: None,
+            skip_devices: false,
+            skip_specials: false,
+            continue_on_error: false,
+            disk_writers: 0,
+            owner: OwnerRestore::default(),
+            memory: 64 << 20,
+        }
+    }
 }
 
 /// Whether to restore owners and groups.

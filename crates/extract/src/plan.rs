@@ -230,7 +230,12 @@ impl Plan {
 
     /// The path of an entry as it is shown in messages.
     pub(crate) fn shown(&self, entry: &Entry) -> String {
-        shown(&joined(&self.dir_path(entry.dir), self.name(entry)))
+        shown(&self.path(entry))
+    }
+
+    /// The path of an entry below the target.
+    pub(crate) fn path(&self, entry: &Entry) -> Vec<u8> {
+        joined(&self.dir_path(entry.dir), self.name(entry))
     }
 
     fn text(&self, span: Span) -> &[u8] {

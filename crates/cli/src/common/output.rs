@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal as _, Write};
+use std::os::fd::AsFd as _;
 use std::path::Path;
 
 use durin_format::Error;
@@ -41,6 +42,11 @@ pub(crate) fn write_text(target: &Path, text: &str) -> Result<(), Failure> {
 /// Whether a file argument stands for standard output (or input).
 pub(crate) fn is_stdout(target: &Path) -> bool {
     target.as_os_str() == "-"
+}
+
+/// Standard output without the buffer of the standard library.
+pub(crate) fn raw_stdout() -> io::Result<File> {
+    Ok(File::from(io::stdout().as_fd().try_clone_to_owned()?))
 }
 
 /// Refuses to write binary data to a terminal.

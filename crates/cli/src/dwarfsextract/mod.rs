@@ -1,15 +1,18 @@
-//! dwarfsextract: the tree in an image becomes a directory.
+//! dwarfsextract: the tree in an image becomes a directory or an archive.
 
+mod archive;
 mod options;
 mod stats;
 
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 use clap::ArgMatches;
-use durin_extract::{ExtractOptions, OwnerRestore, PatternSet, Report, Stats};
+use durin_extract::{ArchiveFormat, ExtractOptions, PatternSet, Report, Stats};
 use durin_format::Error;
 use durin_reader::{Image, ImageOptions};
 
@@ -44,15 +47,27 @@ impl Program for Dwarfsextract {
     }
 
     fn run(options: &Options, _matches: &ArgMatches, logger: &Logger) -> Result<u8, Failure> {
-        refuse_archives(options)?;
+        refuse_later(options)?;
         let started = Instant::now();
-        let image = image::open(&options.basic.input, &image_options(options), logger)?;
-        let target = options
-            .basic
-            .output
-            .clone()
-            .unwrap_or_else(|| PathBuf::from("."));
-        let report = extract(&image, &target, options, logger)?;
+        let format = archive::format(options)?;
+        let image = image::open(
+            &options.basic.input,
+            &image_options(options, format),
+            logger,
+        )?;
+        let cancel =
+            signals::cancel_flag().map_err(|error| Error::io("cannot watch for signals", error))?;
+        let job = Job {
+            image: &image,
+            extract: extract_options(options)?,
+            stats: Stats::default(),
+            logger,
+            cancel: &cancel,
+        };
+        let report = match format {
+            Some(format) => archive::write(&job, format, options)?,
+            None => to_directory(&job, options)?,
+        };
         let summary = format!(
             "extracted {} files with {} [{}]",
             report.files,
@@ -71,10 +86,36 @@ impl Program for Dwarfsextract {
     }
 }
 
-fn refuse_archives(options: &Options) -> Result<(), Failure> {
+/// What is needed wherever an image is extracted to.
+struct Job<'a> {
+    image: &'a Image,
+    extract: ExtractOptions,
+    stats: Stats,
+    logger: &'a Logger,
+    cancel: &'a Arc<AtomicBool>,
+}
+
+impl Job<'_> {
+    /// Does `work` while showing how far it is.
+    fn watched(
+        &self,
+        options: &Options,
+        work: impl FnOnce() -> Result<Report, Failure>,
+    ) -> Result<Report, Failure> {
+        if options.basic.stdout_progress {
+            return stats::with_percentages(&self.stats, work);
+        }
+        let mode = options
+            .basic
+            .progress
+            .unwrap_or_else(progress::Mode::automatic);
+        progress::during(self.logger, mode, || stats::snapshot(&self.stats), work)
+    }
+}
+
+fn refuse_later(options: &Options) -> Result<(), Failure> {
     let later = &options.later;
     let refused = [
-        ("--format", later.format.is_some()),
         ("--format-filters", later.format_filters.is_some()),
         ("--format-options", later.format_options.is_some()),
         ("--perfmon", later.perfmon.is_some()),
@@ -88,37 +129,29 @@ fn refuse_archives(options: &Options) -> Result<(), Failure> {
     }
 }
 
-fn image_options(options: &Options) -> ImageOptions {
+/// What of the memory for blocks an archive takes for content on its way.
+const IN_FLIGHT_SHARE: u64 = 8;
+
+fn image_options(options: &Options, format: Option<ArchiveFormat>) -> ImageOptions {
     let mut image = ImageOptions {
         offset: options.basic.image_offset,
         metadata_copy_max: image::METADATA_COPY_MAX,
         ..ImageOptions::default()
     };
-    image.cache.bytes_max = options.tuning.cache_size;
+    let memory = options.tuning.cache_size;
+    image.cache.bytes_max = match format {
+        Some(_) => memory - memory / IN_FLIGHT_SHARE,
+        None => memory,
+    };
     image.cache.workers = options.tuning.num_workers;
     image.cache.verify_blocks = !options.basic.disable_integrity_check;
     image
 }
 
-fn patterns(options: &Options) -> Vec<String> {
-    options
-        .basic
-        .pattern
-        .iter()
-        .chain(&options.basic.patterns)
-        .cloned()
-        .collect()
-}
-
-fn extract(
-    image: &Image,
-    target: &Path,
-    options: &Options,
-    logger: &Logger,
-) -> Result<Report, Failure> {
-    let patterns = patterns(options);
+fn extract_options(options: &Options) -> Result<ExtractOptions, Failure> {
     let basic = &options.basic;
-    let extract_options = ExtractOptions {
+    let patterns: Vec<&String> = basic.pattern.iter().chain(&basic.patterns).collect();
+    Ok(ExtractOptions {
         pattern: if patterns.is_empty() {
             None
         } else {
@@ -128,26 +161,21 @@ fn extract(
         skip_specials: basic.skip_specials,
         continue_on_error: basic.continue_on_error,
         disk_writers: usize::from(options.tuning.num_disk_writers),
-        owner: OwnerRestore::default(),
-    };
-    let cancel =
-        signals::cancel_flag().map_err(|error| Error::io("cannot watch for signals", error))?;
-    let figures = Stats::default();
-    let work = || {
-        durin_extract::extract_to_directory(
-            image,
+        memory: options.tuning.cache_size / IN_FLIGHT_SHARE,
+        ..ExtractOptions::default()
+    })
+}
+
+fn to_directory(job: &Job<'_>, options: &Options) -> Result<Report, Failure> {
+    let target = options.basic.output.as_deref().unwrap_or(Path::new("."));
+    job.watched(options, || {
+        Ok(durin_extract::extract_to_directory(
+            job.image,
             target,
-            &extract_options,
-            &figures,
-            logger,
-            &cancel,
-        )
-    };
-    let result = if basic.stdout_progress {
-        stats::with_percentages(&figures, work)
-    } else {
-        let mode = basic.progress.unwrap_or_else(progress::Mode::automatic);
-        progress::during(logger, mode, || stats::snapshot(&figures), work)
-    };
-    Ok(result?)
+            &job.extract,
+            &job.stats,
+            job.logger,
+            job.cancel,
+        )?)
+    })
 }

@@ -11,10 +11,11 @@ use crate::common::arguments::{
 };
 use crate::common::progress;
 
-/// Unpack a DwarFS image into a directory.
+/// Unpack a DwarFS image into a directory or an archive.
 #[derive(Parser, Debug)]
 #[command(
-    override_usage = "dwarfsextract -i IMAGE [-o DIR] [OPTIONS] [PATTERN]...",
+    override_usage = "dwarfsextract -i IMAGE [-o DIR] [OPTIONS] [PATTERN]...\n       \
+                      dwarfsextract -i IMAGE -f FORMAT [-o FILE|-] [OPTIONS] [PATTERN]...",
     after_help = "Patterns match whole paths inside the image, without a leading '/': ? * ** [a-z] {a,b}; 'i:' in \
                   front ignores case.\n\
                   Exit status: 0 complete; 1 error; 2 complete except for data that could not be read \
@@ -23,6 +24,8 @@ use crate::common::progress;
 pub(crate) struct Options {
     #[command(flatten)]
     pub(crate) basic: Basic,
+    #[command(flatten)]
+    pub(crate) archives: Archives,
     #[command(flatten)]
     pub(crate) tuning: Tuning,
     #[command(flatten)]
@@ -40,8 +43,8 @@ pub(crate) struct Basic {
     #[arg(short, long, value_name = "IMAGE")]
     pub(crate) input: PathBuf,
 
-    /// Existing directory to unpack into [default: the current directory]
-    #[arg(short, long, value_name = "DIR")]
+    /// Existing directory to unpack into, or archive to write [default: the current directory, or standard output]
+    #[arg(short, long, value_name = "DIR|FILE|-")]
     pub(crate) output: Option<PathBuf>,
 
     /// Unpack what matches one of the patterns
@@ -87,6 +90,14 @@ pub(crate) struct Basic {
 }
 
 #[derive(Args, Debug)]
+#[command(next_help_heading = "Archives")]
+pub(crate) struct Archives {
+    /// Write an archive: ustar, pax, paxr, gnutar, v7, cpio, newc
+    #[arg(short, long, value_name = "FORMAT")]
+    pub(crate) format: Option<String>,
+}
+
+#[derive(Args, Debug)]
 #[command(next_help_heading = "Resources")]
 pub(crate) struct Tuning {
     /// Decompression threads
@@ -105,8 +116,6 @@ pub(crate) struct Tuning {
 /// Options of the reference that this release does not have.
 #[derive(Args, Debug)]
 pub(crate) struct Later {
-    #[arg(short, long, hide = true)]
-    pub(crate) format: Option<OsString>,
     #[arg(long, hide = true)]
     pub(crate) format_filters: Option<OsString>,
     #[arg(long, hide = true)]

@@ -65,18 +65,58 @@ fn percentages_on_standard_output() {
 }
 
 #[test]
-fn archives_are_not_there_yet() {
+fn what_is_not_there_yet() {
     let place = Place::new();
-    for option in [
-        ["-f", "pax"],
-        ["--format-filters", "zstd"],
-        ["--perfmon", "x"],
-    ] {
+    for option in [["--format-filters", "zstd"], ["--perfmon", "x"]] {
         fails_with(
             extract(&place).args(option),
             "not supported by this release yet",
         );
     }
+}
+
+fn archive(place: &Place) -> Run {
+    dwarfsextract().arg("-i").arg(place.image())
+}
+
+#[test]
+fn archives_to_a_file_and_to_standard_output() {
+    let place = Place::new();
+    let tar = place.path("a.tar");
+    archive(&place)
+        .args(["-f", "pax", "-o"])
+        .arg(&tar)
+        .succeed();
+    let bytes = fs::read(&tar).unwrap();
+    assert!(bytes.len().is_multiple_of(10240));
+    for output in [&["-o", "-"][..], &[]] {
+        let outcome = archive(&place).args(["-f", "pax"]).args(output).succeed();
+        assert!(outcome.stdout == bytes);
+    }
+    fails_with(archive(&place).args(["-f", "tarball"]), "newc");
+    let run = archive(&place).args(["-f", "pax", "--stdout-progress"]);
+    fails_with(run, "standard output");
+}
+
+#[test]
+fn failed_archives_leave_nothing() {
+    let place = Place::new();
+    let image = place.image();
+    let mut bytes = fs::read(&image).unwrap();
+    bytes[70] ^= 1;
+    fs::write(&image, bytes).unwrap();
+    let tar = place.path("a.tar");
+    let run = || {
+        let run = dwarfsextract().arg("-i").arg(&image);
+        run.args(["-f", "pax", "-o"]).arg(&tar)
+    };
+    run().expect_code(1);
+    assert_eq!(place.names(), ["image.dwarfs"]);
+    fs::write(&tar, "old").unwrap();
+    run().expect_code(1);
+    assert_eq!(fs::read(&tar).unwrap(), b"old");
+    run().arg("--continue-on-error").expect_code(2);
+    assert!(fs::read(&tar).unwrap().starts_with(b"sub/"));
 }
 
 #[test]

@@ -2,7 +2,6 @@
 
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use crossbeam_channel::Sender;
 use durin_format::{BlockIndex, Result};
@@ -73,9 +72,6 @@ pub(super) fn hand_out(
                 continue;
             }
         };
-        job.stats
-            .bytes_total
-            .fetch_add(attr.allocated, Ordering::Relaxed);
         let is_large = attr.allocated > SPLIT_BYTES;
         let is_full = batch.bytes > BATCH_BYTES_MAX || batch.files.len() >= BATCH_FILES_MAX;
         let is_adjacent = batch.files.end == group;

@@ -7,7 +7,7 @@
 //! so that memory does not depend on what the image says.
 
 mod hand_out;
-mod order;
+pub(crate) mod order;
 mod write;
 
 use std::num::NonZero;
@@ -29,9 +29,10 @@ const WORKERS: std::ops::RangeInclusive<usize> = 2..=8;
 
 /// Extracts all regular files and the hard links to them. `is_there` tells which directories have been made.
 pub(crate) fn extract(job: &Job<'_>, is_there: &[bool]) -> Result<()> {
-    let files = Files::in_data_order(job, is_there)?;
-    let total = u64::try_from(files.len()).unwrap_or(u64::MAX);
-    job.stats.files_total.store(total, Ordering::Relaxed);
+    let files = Files::in_data_order(job, |dir| {
+        is_there.get(dir as usize).is_some_and(|there| *there)
+    })?;
+    files.count_total(job);
     let end = End::default();
     let workers = workers(job.options.disk_writers);
     let (sender, receiver) = bounded(2 * workers);
@@ -57,7 +58,7 @@ pub(crate) fn extract(job: &Job<'_>, is_there: &[bool]) -> Result<()> {
 }
 
 /// How many threads to start.
-fn workers(wanted: usize) -> usize {
+pub(crate) fn workers(wanted: usize) -> usize {
     if wanted > 0 {
         return wanted;
     }

@@ -1,15 +1,16 @@
 //! Which files to write, in which order, and which paths are links to them.
 
 use std::ops::Range;
+use std::sync::atomic::Ordering;
 
 use durin_format::{InodeNum, Result};
 use durin_reader::FileKind;
 
-use crate::job::Job;
+use crate::job::Run;
 use crate::plan::Entry;
 
 /// The regular files of the plan.
-pub(super) struct Files {
+pub(crate) struct Files {
     /// Entries, those of one file side by side.
     entries: Vec<Entry>,
     /// For each file to write, its entries.
@@ -17,31 +18,42 @@ pub(super) struct Files {
 }
 
 impl Files {
-    /// Sorts the files of the plan; those in directories that are not there are left out.
-    pub(super) fn in_data_order(job: &Job<'_>, is_there: &[bool]) -> Result<Self> {
-        let mut entries: Vec<Entry> = job
+    /// Sorts the files of the plan; those in directories for which `is_there` says no are left out.
+    pub(crate) fn in_data_order(run: &Run<'_>, is_there: impl Fn(u32) -> bool) -> Result<Self> {
+        let mut entries: Vec<Entry> = run
             .plan
             .entries
             .iter()
             .filter(|entry| entry.kind == FileKind::Regular)
-            .filter(|entry| is_there.get(entry.dir as usize).is_some_and(|there| *there))
+            .filter(|entry| is_there(entry.dir))
             .copied()
             .collect();
-        let ranks = ranks(job)?;
+        let ranks = ranks(run)?;
         let rank = |inode: InodeNum| ranks.get(inode.0 as usize).copied().unwrap_or(u32::MAX);
         // Stable: links stay in the order of the walk.
         entries.sort_by_key(|entry| (rank(entry.entry.inode), entry.entry.inode));
-        let groups = group(job, &mut entries);
+        let groups = group(run, &mut entries);
         Ok(Self { entries, groups })
     }
 
+    /// Tells those who watch how much there is to do.
+    pub(crate) fn count_total(&self, run: &Run<'_>) {
+        let firsts = (0..self.len()).filter_map(|group| self.entries(group).first());
+        let bytes = firsts
+            .filter_map(|entry| run.image.attr(entry.entry).ok())
+            .fold(0_u64, |sum, attr| sum.saturating_add(attr.allocated));
+        let files = u64::try_from(self.len()).unwrap_or(u64::MAX);
+        run.stats.bytes_total.store(bytes, Ordering::Relaxed);
+        run.stats.files_total.store(files, Ordering::Relaxed);
+    }
+
     /// How many files there are to write.
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.groups.len()
     }
 
     /// The paths of a file: the first gets the content, the others are links to it.
-    pub(super) fn entries(&self, group: usize) -> &[Entry] {
+    pub(crate) fn entries(&self, group: usize) -> &[Entry] {
         self.groups
             .get(group)
             .and_then(|range| self.entries.get(range.clone()))
@@ -50,9 +62,9 @@ impl Files {
 }
 
 /// The place of each inode in data order.
-fn ranks(job: &Job<'_>) -> Result<Vec<u32>> {
-    let mut ranks = vec![u32::MAX; job.image.inode_count() as usize];
-    for (rank, inode) in (0..).zip(job.image.files_in_data_order()?) {
+fn ranks(run: &Run<'_>) -> Result<Vec<u32>> {
+    let mut ranks = vec![u32::MAX; run.image.inode_count() as usize];
+    for (rank, inode) in (0..).zip(run.image.files_in_data_order()?) {
         if let Some(place) = ranks.get_mut(inode.0 as usize) {
             *place = rank;
         }
@@ -64,7 +76,7 @@ fn ranks(job: &Job<'_>) -> Result<Vec<u32>> {
 ///
 /// Up to format 2.2 attributes belong to the entry, and equal files share an inode whatever their attributes. There, only
 /// entries with the same attributes become links to one file; the others get the content again, under their own attributes.
-fn group(job: &Job<'_>, entries: &mut [Entry]) -> Vec<Range<usize>> {
+fn group(run: &Run<'_>, entries: &mut [Entry]) -> Vec<Range<usize>> {
     let mut groups = Vec::new();
     let mut start = 0;
     while start < entries.len() {
@@ -72,10 +84,16 @@ fn group(job: &Job<'_>, entries: &mut [Entry]) -> Vec<Range<usize>> {
             break;
         };
         let len = same_inode(rest);
-        let run = rest.get_mut(..len).unwrap_or_default();
-        if run.iter().any(|entry| job.image.entry_differs(entry.entry)) {
-            run.sort_by_cached_key(|entry| attributes_key(job, entry));
-            let keys: Vec<_> = run.iter().map(|entry| attributes_key(job, entry)).collect();
+        let same = rest.get_mut(..len).unwrap_or_default();
+        if same
+            .iter()
+            .any(|entry| run.image.entry_differs(entry.entry))
+        {
+            same.sort_by_cached_key(|entry| attributes_key(run, entry));
+            let keys: Vec<_> = same
+                .iter()
+                .map(|entry| attributes_key(run, entry))
+                .collect();
             let mut from = 0;
             for part in keys.chunk_by(|a, b| a == b) {
                 groups.push(start + from..start + from + part.len());
@@ -98,8 +116,8 @@ fn same_inode(entries: &[Entry]) -> usize {
 }
 
 /// What must be equal for two paths to be one file on disk; `None` for what cannot be read, which is reported later.
-fn attributes_key(job: &Job<'_>, entry: &Entry) -> Option<[i64; 7]> {
-    let attr = job.image.attr(entry.entry).ok()?;
+fn attributes_key(run: &Run<'_>, entry: &Entry) -> Option<[i64; 7]> {
+    let attr = run.image.attr(entry.entry).ok()?;
     Some([
         attr.mode.into(),
         attr.uid.into(),

@@ -5,6 +5,7 @@
     reason = "a test that cannot go on panics, which is what it should do"
 )]
 
+mod archives;
 mod damaged;
 mod hostile;
 mod in_the_way;

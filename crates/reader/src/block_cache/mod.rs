@@ -156,6 +156,29 @@ impl BlockCache {
         self.shared.block_len(block)
     }
 
+    /// Compares the payload of a block with its checksum, without decoding it. Formats before 2.2 have no checksums.
+    ///
+    /// # Errors
+    /// As [`Self::read`].
+    pub fn verify(&self, block: BlockIndex) -> Result<()> {
+        let shared = &self.shared;
+        let section = shared.slots.section(block)?;
+        shared
+            .slots
+            .verify(shared.source.as_ref(), section)
+            .map_err(|error| place(error, block, section))
+    }
+
+    /// Returns how many blocks may be asked for ahead: as many as there are workers, and as there is room for.
+    #[must_use]
+    pub fn depth(&self) -> usize {
+        if self.workers == 0 {
+            0
+        } else {
+            self.depth_max as usize
+        }
+    }
+
     /// Whether anything happens on [`Self::prefetch`].
     pub(crate) fn reads_ahead(&self) -> bool {
         self.workers > 0

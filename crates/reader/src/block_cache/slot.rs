@@ -151,6 +151,17 @@ impl Slots {
         Ok(payload)
     }
 
+    /// Compares a payload with its checksum, if it has one.
+    pub(super) fn verify(&self, source: &dyn Source, section: &Section) -> Result<()> {
+        match self.header_to_verify(source, section)? {
+            Some(header) => {
+                let verifiers = vec![SectionVerifier::xxh3(&header)];
+                payload::verify_streaming(source, section, verifiers, &|_| ())
+            }
+            None => Ok(()),
+        }
+    }
+
     fn open(&self, source: &dyn Source, section: &Section) -> Result<Known> {
         let compression = match section.compression {
             Some(compression) => compression,
@@ -165,10 +176,7 @@ impl Slots {
                 section.payload_len, self.checks.block_size
             )));
         }
-        if let Some(header) = self.header_to_verify(source, section)? {
-            let verifiers = vec![SectionVerifier::xxh3(&header)];
-            payload::verify_streaming(source, section, verifiers, &|_| ())?;
-        }
+        self.verify(source, section)?;
         Ok(Known::Stored)
     }
 

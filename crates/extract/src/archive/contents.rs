@@ -1,0 +1,333 @@
+//! The contents of files, read by several threads and handed on in the order of the archive.
+//!
+//! One thread lists what is to be read, cut where blocks begin, and has blocks decoded ahead; workers read; the thread that
+//! writes the archive takes the results in order. **Memory**: a batch a worker, and the queue of [`queue_len`] batches,
+//! each of at most [`Budget::batch_bytes`] and one piece; the block cache has its own limit.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+use crossbeam_channel::{Receiver, Sender, bounded};
+use durin_format::{BlockIndex, Error, InodeNum, Result};
+use durin_reader::{Attr, Place};
+
+use super::ahead::Ahead;
+use super::layout::Layout;
+use super::member::Links;
+use super::prepare::{Position, Prepare, Prepared};
+use crate::files::order::Files;
+use crate::files::workers;
+use crate::job::Run;
+use crate::plan::Entry;
+
+/// Files of one batch.
+const BATCH_FILES_MAX: usize = 256;
+
+/// Bytes of a batch, as long as memory is not short: enough for a queue not to count.
+const BATCH_BYTES: u64 = 4 << 20;
+
+/// Fewer are not worth a turn of the queue.
+const BATCH_BYTES_MIN: u64 = 64 << 10;
+
+/// One step of the archive.
+pub(super) enum Part {
+    /// A file begins.
+    Begin(Box<Head>),
+    /// A piece of its content, which a worker replaces by one of the next two.
+    Wanted(Piece),
+    /// A piece of its content.
+    Data(Prepared, u64),
+    /// A piece that cannot be read.
+    Bad(Error, Piece),
+    /// A file of which nothing can be read.
+    Missing(usize, Error),
+}
+
+/// What is known of a file before its content is read.
+pub(super) struct Head {
+    /// Its place among [`Files`].
+    pub(super) group: usize,
+    /// Which of its names this is.
+    pub(super) name: usize,
+    pub(super) attr: Attr,
+    pub(super) layout: Layout,
+}
+
+/// A range of a file.
+#[derive(Clone, Copy)]
+pub(super) struct Piece {
+    inode: InodeNum,
+    offset: u64,
+    pub(super) len: usize,
+    pub(super) position: Position,
+}
+
+/// What a format wants.
+#[derive(Clone, Copy)]
+pub(super) struct Wanted {
+    pub(super) links: Links,
+    pub(super) keeps_holes: bool,
+    pub(super) prepare: Prepare,
+}
+
+/// How much may be on its way.
+#[derive(Clone, Copy)]
+struct Budget {
+    workers: usize,
+    batch_bytes: u64,
+}
+
+type Batch = Vec<Part>;
+
+/// Reads all `files` and gives the parts to `take`, in order; ends at its first error.
+pub(super) fn read(
+    run: &Run<'_>,
+    files: &Files,
+    wanted: Wanted,
+    mut take: impl FnMut(Part) -> Result<()>,
+) -> Result<()> {
+    let budget = Budget::new(run);
+    let (work_sender, work) = bounded::<(Batch, Sender<Batch>)>(queue_len(budget.workers));
+    let (order_sender, order) = bounded::<Receiver<Batch>>(queue_len(budget.workers));
+    let stop = AtomicBool::new(false);
+    thread::scope(|scope| {
+        for number in 0..budget.workers {
+            let work = work.clone();
+            let stop = &stop;
+            let worker = move || read_batches(run, wanted.prepare, &work, stop);
+            if let Err(error) = thread::Builder::new().spawn_scoped(scope, worker) {
+                // The others do it, if there are any.
+                if number == 0 {
+                    return Err(Error::io("cannot start a thread", error));
+                }
+                break;
+            }
+        }
+        drop(work);
+        let hand_out = HandOut {
+            run,
+            wanted,
+            budget,
+            ahead: Ahead::new(run, files),
+            batch: Vec::new(),
+            batch_bytes: 0,
+            batch_files: 0,
+            block: None,
+            work: work_sender,
+            order: order_sender,
+            stop: &stop,
+        };
+        thread::Builder::new()
+            .spawn_scoped(scope, move || hand_out.all(files))
+            .map_err(|error| Error::io("cannot start a thread", error))?;
+        let mut result = Ok(());
+        'batches: for batch in order {
+            // A worker that panicked has said so itself.
+            for part in batch.recv().unwrap_or_default() {
+                result = run.check_cancel().and_then(|()| take(part));
+                if result.is_err() {
+                    break 'batches;
+                }
+            }
+        }
+        stop.store(true, Ordering::Relaxed);
+        result
+    })
+}
+
+/// Batches on their way: two for each worker keep all of them busy while one file takes long.
+fn queue_len(workers: usize) -> usize {
+    2 * workers
+}
+
+impl Budget {
+    fn new(run: &Run<'_>) -> Self {
+        let workers = workers(run.options.disk_writers);
+        let batches = (queue_len(workers) + workers) as u64;
+        Self {
+            workers,
+            batch_bytes: (run.options.memory / batches).clamp(BATCH_BYTES_MIN, BATCH_BYTES),
+        }
+    }
+}
+
+fn read_batches(
+    run: &Run<'_>,
+    prepare: Prepare,
+    work: &Receiver<(Batch, Sender<Batch>)>,
+    stop: &AtomicBool,
+) {
+    for (mut batch, done) in work {
+        // The file whose piece could not be read: more of it is of no use.
+        for part in &mut batch {
+            if stop.load(Ordering::Relaxed) {
+                return;
+            }
+            if let Part::Wanted(piece) = part {
+                *part = read_piece(run, prepare, *piece);
+            }
+        }
+        // Nobody waits for it when the archive has failed.
+        done.send(batch).ok();
+    }
+}
+
+fn read_piece(run: &Run<'_>, prepare: Prepare, piece: Piece) -> Part {
+    let mut data = vec![0; piece.len];
+    let read = run
+        .image
+        .read_at(piece.inode, piece.offset, &mut data)
+        .and_then(|len| {
+            if len == piece.len {
+                return Ok(());
+            }
+            let end = piece.offset + len as u64;
+            Err(Error::corrupt(format!("the content ends at {end}")))
+        });
+    match read {
+        Ok(()) => Part::Data(prepare.run(data, piece.position), piece.len as u64),
+        Err(error) => Part::Bad(error, piece),
+    }
+}
+
+/// Lists what is to be read.
+struct HandOut<'a> {
+    run: &'a Run<'a>,
+    wanted: Wanted,
+    budget: Budget,
+    ahead: Ahead<'a>,
+    batch: Batch,
+    batch_bytes: u64,
+    batch_files: usize,
+    /// Where the last file began.
+    block: Option<BlockIndex>,
+    work: Sender<(Batch, Sender<Batch>)>,
+    order: Sender<Receiver<Batch>>,
+    stop: &'a AtomicBool,
+}
+
+impl HandOut<'_> {
+    fn all(mut self, files: &Files) {
+        for group in 0..files.len() {
+            self.ahead.come_to(group);
+            let entries = files.entries(group);
+            let names = match self.wanted.links {
+                Links::AllHaveContent => entries.len(),
+                Links::Named | Links::LastHasContent => 1,
+            };
+            for (name, entry) in entries.iter().take(names).enumerate() {
+                if self.file(group, name, entry).is_none() {
+                    return;
+                }
+            }
+        }
+        self.send();
+    }
+
+    /// Adds a file; `None` when nobody wants more.
+    fn file(&mut self, group: usize, name: usize, entry: &Entry) -> Option<()> {
+        let (head, block) = match self.look(group, name, entry) {
+            Ok(found) => found,
+            Err(error) => {
+                self.batch.push(Part::Missing(group, error));
+                return Some(());
+            }
+        };
+        if block.is_some() && block != self.block {
+            self.send()?;
+            self.block = block;
+        }
+        if self.batch_files >= BATCH_FILES_MAX {
+            self.send()?;
+        }
+        self.batch_files += 1;
+        let regions = head.layout.regions.clone();
+        let stored = head.layout.stored_len();
+        self.batch.push(Part::Begin(Box::new(head)));
+        let is_split = stored > self.budget.batch_bytes || regions.len() > 1;
+        if is_split
+            && self.run.options.continue_on_error
+            && let Err(error) = self.probe(entry)
+        {
+            self.batch.pop();
+            self.batch.push(Part::Missing(group, error));
+            return Some(());
+        }
+        let mut left = stored;
+        for region in regions {
+            let mut offset = region.offset;
+            let end = region.offset + region.len;
+            while offset < end {
+                let len = (end - offset).min(self.budget.batch_bytes);
+                let position = Position {
+                    is_first: left == stored,
+                    is_last: left == len,
+                };
+                self.batch.push(Part::Wanted(Piece {
+                    inode: entry.entry.inode,
+                    offset,
+                    len: usize::try_from(len).unwrap_or(usize::MAX),
+                    position,
+                }));
+                offset += len;
+                left -= len;
+                self.batch_bytes += len;
+                if self.batch_bytes >= self.budget.batch_bytes {
+                    self.send()?;
+                }
+            }
+        }
+        Some(())
+    }
+
+    fn look(&self, group: usize, name: usize, entry: &Entry) -> Result<(Head, Option<BlockIndex>)> {
+        let image = self.run.image;
+        let attr = image.attr(entry.entry)?;
+        let layout = if self.wanted.keeps_holes && attr.allocated < attr.size {
+            Layout::sparse(attr.size, image.chunks(entry.entry.inode)?)?
+        } else {
+            Layout::dense(attr.size)
+        };
+        let first = image.chunks(entry.entry.inode)?.next().transpose()?;
+        let block = first.and_then(|extent| match extent.place {
+            Place::Data { block, .. } => Some(block),
+            Place::Hole => None,
+        });
+        let head = Head {
+            group,
+            name,
+            attr,
+            layout,
+        };
+        Ok((head, block))
+    }
+
+    /// Looks for damage in a file that is written before all of it has been read, so that it can be left out.
+    fn probe(&self, entry: &Entry) -> Result<()> {
+        let mut last = None;
+        for extent in self.run.image.chunks(entry.entry.inode)? {
+            if let Place::Data { block, .. } = extent?.place
+                && last != Some(block)
+            {
+                self.run.image.cache().verify(block)?;
+                last = Some(block);
+            }
+        }
+        Ok(())
+    }
+
+    /// Sends the batch; `None` when nobody wants more.
+    fn send(&mut self) -> Option<()> {
+        if self.stop.load(Ordering::Relaxed) {
+            return None;
+        }
+        self.batch_bytes = 0;
+        self.batch_files = 0;
+        if self.batch.is_empty() {
+            return Some(());
+        }
+        let (done, result) = bounded(1);
+        self.order.send(result).ok()?;
+        self.work.send((std::mem::take(&mut self.batch), done)).ok()
+    }
+}

@@ -1,0 +1,58 @@
+//! The cpio family.
+
+use std::path::Path;
+
+use durin_extract::ArchiveFormat;
+use durin_testkit::run::Run;
+
+use super::{Images, Kept, every_image, has};
+
+const KEPT: Kept = Kept {
+    mtime_ns: 1_000_000_000,
+    sockets: true,
+    links: true,
+    holes: false,
+    nodes: true,
+    dir_times: true,
+    devices: true,
+    names: true,
+};
+
+fn gnu_cpio(archive: &Path, target: &Path) -> Run {
+    Run::new("cpio")
+        .current_dir(target)
+        .args(["-i", "-d", "-m", "--quiet", "--numeric-uid-gid", "-F"])
+        .arg(archive)
+}
+
+fn bsdtar(archive: &Path, target: &Path) -> Run {
+    let run = Run::new("bsdtar").args(["--numeric-owner", "-xpf"]);
+    run.arg(archive).arg("-C").arg(target)
+}
+
+fn check(format: ArchiveFormat, kept: Kept) {
+    if has("bsdtar") {
+        every_image(format, Images::Generated, "cpio", kept, bsdtar);
+    }
+    if has("cpio") {
+        let kept = Kept {
+            dir_times: false,
+            ..kept
+        };
+        every_image(format, Images::All, "cpio", kept, gnu_cpio);
+    }
+}
+
+#[test]
+fn newc() {
+    check(ArchiveFormat::CpioNewc, KEPT);
+}
+
+#[test]
+fn odc() {
+    let kept = Kept {
+        devices: false,
+        ..KEPT
+    };
+    check(ArchiveFormat::CpioOdc, kept);
+}

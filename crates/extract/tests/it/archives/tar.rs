@@ -1,0 +1,79 @@
+//! The tar family.
+
+use std::path::Path;
+
+use durin_extract::ArchiveFormat;
+use durin_testkit::run::Run;
+
+use super::{Images, Kept, every_image, has};
+
+const PAX: Kept = Kept {
+    mtime_ns: 1,
+    sockets: false,
+    links: true,
+    holes: true,
+    nodes: true,
+    dir_times: true,
+    devices: true,
+    names: true,
+};
+
+const GNU: Kept = Kept {
+    mtime_ns: 1_000_000_000,
+    ..PAX
+};
+
+const USTAR: Kept = Kept {
+    holes: false,
+    names: false,
+    ..GNU
+};
+
+fn gnu_tar(archive: &Path, target: &Path) -> Run {
+    // Without it times of directories are set before the last file is in them, as their files do not follow them at once.
+    let run = Run::new("tar").args(["--delay-directory-restore", "--numeric-owner", "-xpf"]);
+    run.arg(archive).arg("-C").arg(target)
+}
+
+fn bsdtar(archive: &Path, target: &Path) -> Run {
+    let run = Run::new("bsdtar").args(["--numeric-owner", "-xpf"]);
+    run.arg(archive).arg("-C").arg(target)
+}
+
+fn check(format: ArchiveFormat, images: Images, kept: Kept) {
+    if has("tar") {
+        every_image(format, images, "tar", kept, gnu_tar);
+    }
+    if has("bsdtar") {
+        every_image(format, images, "tar", kept, bsdtar);
+    }
+}
+
+#[test]
+fn pax() {
+    check(ArchiveFormat::Pax, Images::All, PAX);
+}
+
+#[test]
+fn restricted_pax() {
+    check(ArchiveFormat::PaxRestricted, Images::Generated, GNU);
+}
+
+#[test]
+fn gnutar() {
+    check(ArchiveFormat::Gnutar, Images::Generated, GNU);
+}
+
+#[test]
+fn ustar() {
+    check(ArchiveFormat::Ustar, Images::Generated, USTAR);
+}
+
+#[test]
+fn v7() {
+    let kept = Kept {
+        nodes: false,
+        ..USTAR
+    };
+    check(ArchiveFormat::V7, Images::Generated, kept);
+}
