@@ -10,16 +10,20 @@ use crate::encoder::Encoder;
 use crate::options::Options;
 use crate::output::{fill, reserve_total};
 use crate::sample::Probe;
+use ours::Ours;
 use stream::{Compressor, Container, Settings};
 use tune::{Fixed, Model};
 
 mod index;
+mod ours;
 mod stream;
 mod tune;
 
 pub(crate) use index::uncompressed_len;
 
 const LEVEL_DEFAULT: u32 = 9;
+/// From this level on packets are chosen by their prices, mode `normal`.
+const LEVEL_NORMAL_MIN: u32 = 4;
 
 /// A filter that makes machine code more compressible by turning relative addresses into absolute ones.
 type Filter = sys::lzma_vli;
@@ -90,6 +94,11 @@ impl LzmaOptions {
         Compressor::new().start(&settings, Container::Xz)?;
         Ok(LzmaEncoder {
             options: self.clone(),
+            ours: if self.is_for_ours(block_len) {
+                Some(Ours::new()?)
+            } else {
+                None
+            },
             compressor: Compressor::new(),
             trials: Compressor::new(),
             probe: if self.tune { Probe::new() } else { None },
@@ -108,8 +117,32 @@ impl LzmaOptions {
             .max(LEN_MIN)
     }
 
-    /// Source: the column "CompMem" in the manual page of xz.
+    /// Whether blocks are compressed by our encoder: it is what `normal` means unless a way to search is asked for.
+    fn is_for_ours(&self, block_len: usize) -> bool {
+        let is_normal = match self.mode {
+            Some(mode) => mode == "normal",
+            None => self.level >= LEVEL_NORMAL_MIN || self.extreme,
+        };
+        is_normal
+            && self.match_finder.is_none()
+            && self.depth.is_none()
+            && self
+                .binary
+                .is_none_or(|binary| ours::filter(binary).is_some())
+            && block_len <= durin_lzma2::BLOCK_LEN_MAX
+    }
+
+    /// Source: for the library, the column "CompMem" in the manual page of xz.
     pub(crate) fn encoder_bytes(&self, block_len: usize) -> u64 {
+        if self.is_for_ours(block_len) {
+            let probe = if self.tune {
+                Probe::bytes(block_len)
+            } else {
+                0
+            };
+            let filters = self.tune || self.binary.is_some();
+            return durin_lzma2::encoder_bytes(block_len, filters) + probe;
+        }
         let dict_len = u64::from(self.dict_len(block_len));
         let chained = match self.match_finder {
             Some(name) => name.starts_with("hc"),
@@ -200,6 +233,7 @@ fn find<T: Copy>(table: &[(&str, T)], name: Option<&str>) -> Option<T> {
 
 pub(crate) struct LzmaEncoder {
     options: LzmaOptions,
+    ours: Option<Ours>,
     compressor: Compressor,
     trials: Compressor,
     probe: Option<Probe>,
@@ -214,6 +248,9 @@ impl LzmaEncoder {
         binary: Option<&str>,
     ) -> Result<()> {
         let settings = self.options.settings(data.len(), model, binary);
+        if let Some(ours) = &mut self.ours {
+            return ours.compress(&settings, binary, data, out);
+        }
         self.compressor
             .compress(&settings, Container::Xz, data, out)
     }

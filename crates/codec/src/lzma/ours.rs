@@ -1,0 +1,68 @@
+//! Compressing with our own encoder.
+
+use durin_format::{Error, Result};
+use durin_lzma2 as lzma2;
+use liblzma_sys as sys;
+
+use super::stream::Settings;
+
+/// The memory of our encoder.
+pub(super) struct Ours(Box<lzma2::Encoder>);
+
+/// Returns the filter of that name, if our encoder has it.
+pub(super) fn filter(name: &str) -> Option<lzma2::Filter> {
+    Some(match name {
+        "x86" => lzma2::Filter::X86,
+        "powerpc" => lzma2::Filter::PowerPc,
+        "arm" => lzma2::Filter::Arm,
+        "armthumb" => lzma2::Filter::ArmThumb,
+        "sparc" => lzma2::Filter::Sparc,
+        _ => return None,
+    })
+}
+
+impl Ours {
+    pub(super) fn new() -> Result<Self> {
+        let encoder = lzma2::Encoder::new().map_err(error)?;
+        Ok(Self(Box::new(encoder)))
+    }
+
+    /// Replaces `out` by the compressed `data`.
+    pub(super) fn compress(
+        &mut self,
+        settings: &Settings,
+        binary: Option<&str>,
+        data: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Result<()> {
+        let options = lzma2::Options {
+            dict_len: settings.dict_len.unwrap_or(lzma2::DICT_LEN_MIN),
+            lc: settings.lc,
+            lp: settings.lp,
+            pb: settings.pb,
+            nice_len: settings.nice.unwrap_or_else(|| nice_len(settings.preset)),
+            filter: binary.and_then(filter),
+        };
+        self.0.xz(data, &options, out).map_err(error)
+    }
+}
+
+/// The library's nice length by level, so that levels differ as they do there.
+fn nice_len(preset: u32) -> u32 {
+    if preset & sys::LZMA_PRESET_EXTREME != 0 {
+        return 273;
+    }
+    match preset {
+        0..=4 => 16,
+        5 => 32,
+        _ => 64,
+    }
+}
+
+fn error(error: lzma2::Error) -> Error {
+    let text = format!("lzma: {error}");
+    match error {
+        lzma2::Error::Options => Error::invalid_input(text),
+        lzma2::Error::Memory | lzma2::Error::TooLong => Error::limit(text),
+    }
+}

@@ -1,0 +1,574 @@
+//! Chooses packets: the cheapest way through the next few kilobytes, by prices.
+//!
+//! Each place that a packet can lead to remembers the cheapest way there. From every place on the way literals, repeats,
+//! and matches of every length are tried, and pairs that often go together: a literal before, or between, repeats.
+
+use crate::bytes::equal_len;
+use crate::finder::{Finder, Found};
+use crate::model::{
+    MATCH_LEN_MAX, MATCH_LEN_MIN, Model, POS_STATE_COUNT, Packet, State, len_class,
+};
+use crate::price::{PRICE_MAX, Prices, literal_price, matched_literal_price, price0, price1};
+use crate::short::{SHORT_LENS, ShortMatches};
+
+/// How far a way is followed before it is encoded.
+const WAY_LEN: usize = 1 << 11;
+const PLACE_COUNT: usize = WAY_LEN + 2 * MATCH_LEN_MAX as usize + 8;
+
+/// A packet with its length.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Step {
+    pub(crate) packet: Packet,
+    pub(crate) len: u32,
+}
+
+/// How a place is reached. `before` says what stands between the place that a pair starts from and the last packet.
+#[derive(Clone, Copy, Debug)]
+struct Arrival {
+    last: Step,
+    before: Before,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Before {
+    Nothing,
+    Literal,
+    /// A packet and a literal.
+    PacketLiteral(Step),
+}
+
+impl Arrival {
+    const NONE: Self = Self {
+        last: LITERAL,
+        before: Before::Nothing,
+    };
+
+    fn len(&self) -> usize {
+        let before = match self.before {
+            Before::Nothing => 0,
+            Before::Literal => 1,
+            Before::PacketLiteral(step) => step.len + 1,
+        };
+        (before + self.last.len) as usize
+    }
+}
+
+const LITERAL: Step = Step {
+    packet: Packet::Literal,
+    len: 1,
+};
+
+/// What the model would look like at a place.
+#[derive(Clone, Copy, Debug)]
+struct Context {
+    state: State,
+    repeats: [u32; 4],
+}
+
+impl Context {
+    fn after(mut self, step: Step) -> Self {
+        match step.packet {
+            Packet::Literal => self.state = self.state.after_literal(),
+            Packet::ShortRepeat => self.state = self.state.after_short_repeat(),
+            Packet::Repeat(index) => {
+                self.state = self.state.after_repeat();
+                let [r0, r1, r2, r3] = self.repeats;
+                self.repeats = match index {
+                    0 => self.repeats,
+                    1 => [r1, r0, r2, r3],
+                    2 => [r2, r0, r1, r3],
+                    _ => [r3, r0, r1, r2],
+                };
+            }
+            Packet::Match(distance) => {
+                self.state = self.state.after_match();
+                let [r0, r1, r2, _] = self.repeats;
+                self.repeats = [distance, r0, r1, r2];
+            }
+        }
+        self
+    }
+}
+
+/// What is parsed, and by which rules.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Input<'a> {
+    pub(crate) data: &'a [u8],
+    pub(crate) finder: &'a Finder,
+    /// Matches reach back so far at most.
+    pub(crate) distance_max: u32,
+    /// A match of this length is taken without looking for better ones.
+    pub(crate) nice_len: u32,
+}
+
+/// A match by its length and its distance, less 1.
+#[derive(Clone, Copy, Debug)]
+struct Match {
+    len: u32,
+    distance: u32,
+}
+
+/// The most matches of a position: of the short tables and of the finder.
+const MATCH_COUNT: usize = SHORT_LENS.len() + 2;
+
+#[derive(Debug)]
+pub(crate) struct Parser {
+    prices: Box<[u32; PLACE_COUNT]>,
+    arrivals: Vec<Arrival>,
+    contexts: Vec<Context>,
+    /// The last place that something leads to.
+    last: usize,
+    matches: [Match; MATCH_COUNT],
+    match_count: usize,
+    /// What was chosen and is not encoded yet, the next one last.
+    steps: Vec<Step>,
+}
+
+impl Parser {
+    pub(crate) fn new() -> Self {
+        let context = Context {
+            state: State::START,
+            repeats: [0; 4],
+        };
+        Self {
+            prices: Box::new([0; PLACE_COUNT]),
+            arrivals: vec![Arrival::NONE; PLACE_COUNT],
+            contexts: vec![context; PLACE_COUNT],
+            last: 0,
+            matches: [Match {
+                len: 0,
+                distance: 0,
+            }; MATCH_COUNT],
+            match_count: 0,
+            steps: Vec::new(),
+        }
+    }
+
+    /// Drops the rest of a way: the model is no longer what it was chosen for.
+    pub(crate) fn forget(&mut self) {
+        self.steps.clear();
+    }
+
+    /// Returns the packet for `position`, the end of the one before.
+    #[inline]
+    pub(crate) fn next(
+        &mut self,
+        input: &Input<'_>,
+        short: &mut ShortMatches,
+        position: usize,
+        model: &Model,
+        prices: &Prices,
+    ) -> Step {
+        if self.steps.is_empty() {
+            self.parse(input, short, position, model, prices);
+        }
+        self.steps.pop().unwrap_or(LITERAL)
+    }
+
+    /// Chooses the next packets from `position` on, at least one.
+    fn parse(
+        &mut self,
+        input: &Input<'_>,
+        short: &mut ShortMatches,
+        position: usize,
+        model: &Model,
+        prices: &Prices,
+    ) {
+        self.last = 0;
+        self.prices[0] = 0;
+        self.contexts[0] = Context {
+            state: model.state,
+            repeats: model.repeats,
+        };
+        let mut place = 0;
+        loop {
+            if place > 0 {
+                if place == self.last || place >= WAY_LEN {
+                    break;
+                }
+                self.contexts[place] = self.context(place);
+            }
+            let at = position + place;
+            let room = (input.data.len() - at).min(MATCH_LEN_MAX as usize);
+            self.find(input, short, at, room);
+            let longest = match self.match_count {
+                0 => 0,
+                count => self.matches[count - 1].len,
+            };
+            if place == 0 {
+                if let Some(step) = self.obvious(input, at, room, longest, model) {
+                    self.steps.push(step);
+                    return;
+                }
+            } else if longest >= input.nice_len {
+                break;
+            }
+            self.expand(input, place, at, room, model, prices);
+            place += 1;
+        }
+        self.collect(place);
+    }
+
+    fn context(&self, place: usize) -> Context {
+        let arrival = &self.arrivals[place];
+        let context = self.contexts[place - arrival.len()];
+        match arrival.before {
+            Before::Nothing => context.after(arrival.last),
+            Before::Literal => context.after(LITERAL).after(arrival.last),
+            Before::PacketLiteral(step) => context.after(step).after(LITERAL).after(arrival.last),
+        }
+    }
+
+    fn collect(&mut self, place: usize) {
+        let mut place = place;
+        while place > 0 {
+            let arrival = &self.arrivals[place];
+            self.steps.push(arrival.last);
+            match arrival.before {
+                Before::Nothing => {}
+                Before::Literal => self.steps.push(LITERAL),
+                Before::PacketLiteral(step) => self.steps.extend([LITERAL, step]),
+            }
+            place -= arrival.len();
+        }
+    }
+
+    /// A repeat or match that is long enough to be taken at once.
+    fn obvious(
+        &self,
+        input: &Input<'_>,
+        at: usize,
+        room: usize,
+        longest: u32,
+        model: &Model,
+    ) -> Option<Step> {
+        let mut best = 0;
+        let mut best_index = 0;
+        for (index, distance) in (0..).zip(model.repeats) {
+            let len = repeat_len(input.data, at, distance, room);
+            if len > best {
+                (best, best_index) = (len, index);
+            }
+        }
+        if best >= input.nice_len {
+            return Some(Step {
+                packet: Packet::Repeat(best_index),
+                len: best,
+            });
+        }
+        if longest < input.nice_len {
+            return None;
+        }
+        let Match { len, distance } = self.matches[self.match_count - 1];
+        Some(Step {
+            packet: Packet::Match(distance),
+            len,
+        })
+    }
+
+    /// Collects the matches at `at`: each is longer than the one before, and farther away.
+    fn find(&mut self, input: &Input<'_>, short: &mut ShortMatches, at: usize, room: usize) {
+        self.match_count = 0;
+        let mut longest = 1;
+        for start in short.at(input.data, at) {
+            let Some(start) = (start as usize).checked_sub(1) else {
+                continue;
+            };
+            let distance = (at - start - 1) as u32;
+            if distance >= input.distance_max {
+                continue;
+            }
+            let len = equal_len(input.data, start, at, 0, room) as u32;
+            self.add(&mut longest, len, distance);
+        }
+        let known_max = input.finder.len_known_max();
+        let [farthest, nearer] = input.finder.at(at);
+        for Found { start, len } in [nearer, farthest].into_iter().flatten() {
+            let distance = at as u32 - start - 1;
+            if distance >= input.distance_max {
+                continue;
+            }
+            let mut len = (len as usize).min(room);
+            if len as u32 >= known_max {
+                len = equal_len(input.data, start as usize, at, len, room);
+            }
+            self.add(&mut longest, len as u32, distance);
+        }
+    }
+
+    #[inline]
+    fn add(&mut self, longest: &mut u32, len: u32, distance: u32) {
+        if len <= *longest {
+            return;
+        }
+        *longest = len;
+        // A nearer match that is longer, too, makes those before it useless.
+        while self.match_count > 0 && self.matches[self.match_count - 1].distance >= distance {
+            self.match_count -= 1;
+        }
+        self.matches[self.match_count] = Match { len, distance };
+        self.match_count += 1;
+    }
+
+    /// Says that `arrival` leads to `place` at `price`.
+    #[inline]
+    fn reach(&mut self, place: usize, price: u32, arrival: Arrival) {
+        if price < self.prices[place] {
+            self.prices[place] = price;
+            self.arrivals[place] = arrival;
+        }
+    }
+
+    /// Makes places up to `place` known, as not reached yet.
+    #[inline]
+    fn extend(&mut self, place: usize) {
+        if self.last < place {
+            self.prices[self.last + 1..=place].fill(PRICE_MAX);
+            self.last = place;
+        }
+    }
+
+    /// Tries everything that can follow at `place`.
+    #[expect(
+        clippy::too_many_lines,
+        reason = "one decision after the other on the same prices"
+    )]
+    fn expand(
+        &mut self,
+        input: &Input<'_>,
+        place: usize,
+        at: usize,
+        room: usize,
+        model: &Model,
+        prices: &Prices,
+    ) {
+        let data = input.data;
+        let Context { state, repeats } = self.contexts[place];
+        let s = state.index();
+        let pos_state = model.shape.pos_state(at) & (POS_STATE_COUNT - 1);
+        let price = self.prices[place];
+        let byte = data[at];
+        let before = at.checked_sub(1).map_or(0, |at| data[at]);
+        let expected = at
+            .checked_sub(repeats[0] as usize + 1)
+            .map(|start| data[start]);
+        let is_match = model.is_match[s][pos_state];
+        let match_price = price + price1(is_match);
+        let repeat_price = match_price + price1(model.is_repeat[s]);
+
+        self.extend(place + 1);
+        let literal = model.literal(at, before);
+        let literal_cost = match expected {
+            Some(expected) if !state.is_literal() => matched_literal_price(literal, byte, expected),
+            _ => literal_price(literal, byte),
+        };
+        let literal_price = price + price0(is_match) + literal_cost;
+        let mut is_literal = false;
+        if literal_price < self.prices[place + 1] {
+            self.prices[place + 1] = literal_price;
+            self.arrivals[place + 1] = Arrival::NONE;
+            is_literal = true;
+        }
+        if expected == Some(byte) {
+            let price = repeat_price
+                + price0(model.is_repeat_not0[s])
+                + price0(model.is_repeat0_long[s][pos_state]);
+            if price <= self.prices[place + 1] {
+                self.prices[place + 1] = price;
+                self.arrivals[place + 1] = Arrival {
+                    last: Step {
+                        packet: Packet::ShortRepeat,
+                        len: 1,
+                    },
+                    before: Before::Nothing,
+                };
+                is_literal = true;
+            }
+        }
+        if room < MATCH_LEN_MIN as usize {
+            return;
+        }
+        let pair = Pair {
+            data,
+            model,
+            prices,
+            len_max: input.nice_len as usize,
+        };
+        if !is_literal && expected != Some(byte) {
+            let context = self.contexts[place].after(LITERAL);
+            if let Some((len, price)) = pair.repeat0(context, at + 1, literal_price) {
+                let arrival = Arrival {
+                    last: Step {
+                        packet: Packet::Repeat(0),
+                        len,
+                    },
+                    before: Before::Literal,
+                };
+                let target = place + 1 + len as usize;
+                self.extend(target);
+                self.reach(target, price, arrival);
+            }
+        }
+        let mut len_start = MATCH_LEN_MIN;
+        for (index, distance) in (0_u32..).zip(repeats) {
+            let len_max = repeat_len(data, at, distance, room);
+            if len_max < MATCH_LEN_MIN {
+                continue;
+            }
+            let base = repeat_price + repeat_index_price(model, index, s, pos_state);
+            let lengths = prices.repeat_lengths.at(pos_state);
+            self.extend(place + len_max as usize);
+            let packet = Packet::Repeat(index);
+            for len in MATCH_LEN_MIN..=len_max {
+                let price = base + lengths[len as usize];
+                let arrival = Arrival {
+                    last: Step { packet, len },
+                    before: Before::Nothing,
+                };
+                self.reach(place + len as usize, price, arrival);
+            }
+            if index == 0 {
+                len_start = len_max + 1;
+            }
+            let step = Step {
+                packet,
+                len: len_max,
+            };
+            let price = base + lengths[len_max as usize];
+            self.try_literal_repeat(&pair, place, at, step, price);
+        }
+        let match_price = match_price + price0(model.is_repeat[s]);
+        let lengths = prices.match_lengths.at(pos_state);
+        let mut len = len_start;
+        for index in 0..self.match_count {
+            let Match {
+                len: len_max,
+                distance,
+            } = self.matches[index];
+            if len > len_max {
+                continue;
+            }
+            self.extend(place + len_max as usize);
+            let packet = Packet::Match(distance);
+            let mut price = 0;
+            while len <= len_max {
+                price =
+                    match_price + lengths[len as usize] + prices.distance(distance, len_class(len));
+                let arrival = Arrival {
+                    last: Step { packet, len },
+                    before: Before::Nothing,
+                };
+                self.reach(place + len as usize, price, arrival);
+                len += 1;
+            }
+            let step = Step {
+                packet,
+                len: len_max,
+            };
+            self.try_literal_repeat(&pair, place, at, step, price);
+        }
+    }
+
+    /// Tries a literal and a repeat after `step`, which leads from `place` and makes the way cost `price`.
+    fn try_literal_repeat(
+        &mut self,
+        pair: &Pair<'_>,
+        place: usize,
+        at: usize,
+        step: Step,
+        price: u32,
+    ) {
+        let len = step.len as usize;
+        let literal_at = at + len;
+        let data = pair.data;
+        let context = self.contexts[place].after(step);
+        let distance = context.repeats[0] as usize + 1;
+        // Most steps end where the bytes differ, and two more have to be equal.
+        let Some([_, a, b]) = data.get(literal_at..literal_at + 3) else {
+            return;
+        };
+        let start = literal_at - distance;
+        let [expected, c, d] = data[start..start + 3] else {
+            return;
+        };
+        if (*a, *b) != (c, d) {
+            return;
+        }
+        let model = pair.model;
+        let pos_state = model.shape.pos_state(literal_at) & (POS_STATE_COUNT - 1);
+        let literal = model.literal(literal_at, data[literal_at - 1]);
+        let price = price
+            + price0(model.is_match[context.state.index()][pos_state])
+            + matched_literal_price(literal, data[literal_at], expected);
+        let context = context.after(LITERAL);
+        if let Some((repeat_len, price)) = pair.repeat0(context, literal_at + 1, price) {
+            let arrival = Arrival {
+                last: Step {
+                    packet: Packet::Repeat(0),
+                    len: repeat_len,
+                },
+                before: Before::PacketLiteral(step),
+            };
+            let target = place + len + 1 + repeat_len as usize;
+            self.extend(target);
+            self.reach(target, price, arrival);
+        }
+    }
+}
+
+/// For trying pairs of packets.
+struct Pair<'a> {
+    data: &'a [u8],
+    model: &'a Model,
+    prices: &'a Prices,
+    len_max: usize,
+}
+
+impl Pair<'_> {
+    /// The length and price of the repeat at the latest distance, if there is one at `at`.
+    fn repeat0(&self, context: Context, at: usize, price: u32) -> Option<(u32, u32)> {
+        let room = (self.data.len() - at).min(self.len_max);
+        let len = repeat_len(self.data, at, context.repeats[0], room);
+        if len < MATCH_LEN_MIN {
+            return None;
+        }
+        let model = self.model;
+        let state = context.state.index();
+        let pos_state = model.shape.pos_state(at) & (POS_STATE_COUNT - 1);
+        let price = price
+            + price1(model.is_match[state][pos_state])
+            + price1(model.is_repeat[state])
+            + repeat_index_price(model, 0, state, pos_state)
+            + self.prices.repeat_lengths.at(pos_state)[len as usize];
+        Some((len, price))
+    }
+}
+
+#[inline]
+fn repeat_index_price(model: &Model, index: u32, state: usize, pos_state: usize) -> u32 {
+    if index == 0 {
+        return price0(model.is_repeat_not0[state])
+            + price1(model.is_repeat0_long[state][pos_state]);
+    }
+    let price = price1(model.is_repeat_not0[state]);
+    if index == 1 {
+        return price + price0(model.is_repeat_not1[state]);
+    }
+    let last = model.is_repeat_not2[state];
+    price
+        + price1(model.is_repeat_not1[state])
+        + if index == 2 {
+            price0(last)
+        } else {
+            price1(last)
+        }
+}
+
+/// How many bytes at `at` repeat those at that distance, less 1.
+#[inline]
+fn repeat_len(data: &[u8], at: usize, distance: u32, room: usize) -> u32 {
+    match at.checked_sub(distance as usize + 1) {
+        Some(start) => equal_len(data, start, at, 0, room) as u32,
+        None => 0,
+    }
+}

@@ -1,0 +1,105 @@
+//! The range encoder: turns binary decisions and their probabilities into bytes.
+
+/// The chance that a bit is 0, as a share of [`PROBABILITY_ONE`].
+pub(crate) type Probability = u16;
+
+const PROBABILITY_LOG2: u32 = 11;
+pub(crate) const PROBABILITY_ONE: u32 = 1 << PROBABILITY_LOG2;
+pub(crate) const PROBABILITY_START: Probability = 1 << (PROBABILITY_LOG2 - 1);
+/// How fast probabilities follow the data.
+const MOVE_SHIFT: u32 = 5;
+
+/// Encodes into a buffer that grows.
+#[derive(Debug)]
+pub(crate) struct RangeEncoder {
+    low: u64,
+    range: u32,
+    /// The last byte that a carry may still change, and how many there are with the `0xFF` after it.
+    cache: u8,
+    cache_len: usize,
+    out: Vec<u8>,
+}
+
+impl RangeEncoder {
+    pub(crate) fn new() -> Self {
+        Self {
+            low: 0,
+            range: u32::MAX,
+            cache: 0,
+            cache_len: 1,
+            out: Vec::new(),
+        }
+    }
+
+    /// Starts anew and forgets what was encoded.
+    pub(crate) fn restart(&mut self) {
+        self.low = 0;
+        self.range = u32::MAX;
+        self.cache = 0;
+        self.cache_len = 1;
+        self.out.clear();
+    }
+
+    /// An upper bound of what [`finish`](Self::finish) would give now.
+    pub(crate) fn len(&self) -> usize {
+        self.out.len() + self.cache_len + 4
+    }
+
+    /// Ends the stream and returns it.
+    pub(crate) fn finish(&mut self) -> &[u8] {
+        for _ in 0..5 {
+            self.shift_low();
+        }
+        &self.out
+    }
+
+    #[inline]
+    pub(crate) fn bit(&mut self, probability: &mut Probability, bit: u32) {
+        let chance = u32::from(*probability);
+        let bound = (self.range >> PROBABILITY_LOG2) * chance;
+        if bit == 0 {
+            self.range = bound;
+            *probability += ((PROBABILITY_ONE - chance) >> MOVE_SHIFT) as Probability;
+        } else {
+            self.low += u64::from(bound);
+            self.range -= bound;
+            *probability -= (chance >> MOVE_SHIFT) as Probability;
+        }
+        self.normalize();
+    }
+
+    /// The lowest `count` bits of `value`, highest first, each as likely as not.
+    #[inline]
+    pub(crate) fn direct(&mut self, value: u32, count: u32) {
+        for shift in (0..count).rev() {
+            self.range >>= 1;
+            if value >> shift & 1 != 0 {
+                self.low += u64::from(self.range);
+            }
+            self.normalize();
+        }
+    }
+
+    #[inline]
+    fn normalize(&mut self) {
+        // A bound is at least an 2048th of the range, so that one byte is enough.
+        if self.range < 1 << 24 {
+            self.range <<= 8;
+            self.shift_low();
+        }
+    }
+
+    fn shift_low(&mut self) {
+        let carry = (self.low >> 32) as u8;
+        if carry != 0 || (self.low as u32) < 0xFF00_0000 {
+            self.out.push(self.cache.wrapping_add(carry));
+            for _ in 1..self.cache_len {
+                self.out.push(0xFF_u8.wrapping_add(carry));
+            }
+            self.cache_len = 0;
+            self.cache = (self.low >> 24) as u8;
+        }
+        self.cache_len += 1;
+        self.low = (self.low & 0x00FF_FFFF) << 8;
+    }
+}

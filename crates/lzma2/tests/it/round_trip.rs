@@ -1,0 +1,251 @@
+//! Round trips of ordinary data with every option.
+
+use durin_lzma2::{Encoder, Error, Filter, Options};
+use proptest::prelude::*;
+
+use crate::data::{Numbers, copies, machine_code, text};
+use crate::{PLAIN, check, decode, encode};
+
+#[test]
+fn short_blocks() {
+    for len in 0..300 {
+        check(&text(len, 1), &PLAIN);
+        check(&vec![0; len], &PLAIN);
+        check(&Numbers::new(2).bytes(len), &PLAIN);
+        check(&b"ab".repeat(len)[len..], &PLAIN);
+    }
+}
+
+#[test]
+fn every_model() {
+    let code = machine_code();
+    let data = [text(40_000, 3), copies(40_000, 4), code[..80_000].to_vec()].concat();
+    for lc in 0..=4 {
+        for lp in 0..=4 - lc {
+            for pb in 0..=4 {
+                let options = Options {
+                    lc,
+                    lp,
+                    pb,
+                    ..PLAIN
+                };
+                let len = check(&data, &options);
+                assert!(len < data.len() * 7 / 10, "{options:?}: {len}");
+            }
+        }
+    }
+}
+
+#[test]
+fn every_filter() {
+    let code = machine_code();
+    let plain = check(&code, &PLAIN);
+    for filter in [
+        Filter::X86,
+        Filter::PowerPc,
+        Filter::Arm,
+        Filter::ArmThumb,
+        Filter::Sparc,
+    ] {
+        let options = Options {
+            filter: Some(filter),
+            ..PLAIN
+        };
+        // Each has something to change here: its instructions at every address.
+        let mut numbers = Numbers::new(5);
+        let mut odd = code[..100_000].to_vec();
+        for _ in 0..20_000 {
+            let at = numbers.below(odd.len() - 5);
+            let instruction = [
+                [0xE8, 1, 2, 3, 0],
+                [0xE9, 0xE8, 0xE9, 0xFF, 0xFF],
+                [0x48, 3, 2, 1, 0],
+                [4, 3, 2, 0xEB, 9],
+                [1, 0xF0, 2, 0xF8, 9],
+                [0x40, 1, 2, 3, 4],
+                [0x7F, 0xC1, 2, 3, 4],
+            ][numbers.below(7)];
+            odd[at..at + 5].copy_from_slice(&instruction);
+        }
+        check(&odd, &options);
+        for len in 0..20 {
+            check(&odd[..len], &options);
+        }
+        let len = check(&code, &options);
+        if filter == Filter::X86 && cfg!(target_arch = "x86_64") {
+            assert!(len < plain, "{len} of {plain}");
+        }
+    }
+}
+
+#[test]
+fn every_nice_length_and_dictionary() {
+    let data = copies(300_000, 6);
+    for nice_len in [2, 3, 8, 16, 63, 64, 66, 67, 68, 200, 272, 273] {
+        check(&data, &Options { nice_len, ..PLAIN });
+    }
+    let mut before = usize::MAX;
+    for dict_log2 in 12..=30 {
+        let dict_len = 1 << dict_log2;
+        let len = check(&data, &Options { dict_len, ..PLAIN });
+        // What is farther away cannot be used.
+        assert!(len <= before.saturating_add(before / 100));
+        before = len;
+        check(
+            &data,
+            &Options {
+                dict_len: dict_len + 1,
+                ..PLAIN
+            },
+        );
+    }
+}
+
+#[test]
+fn the_farthest_match() {
+    let numbers = &mut Numbers::new(7);
+    let dict_len = 1 << 16;
+    for distance in [dict_len - 1, dict_len, dict_len + 1] {
+        let head = numbers.bytes(200);
+        let between = numbers.bytes(distance - head.len());
+        let data = [&head[..], &between, &head].concat();
+        let len = check(
+            &data,
+            &Options {
+                dict_len: dict_len as u32,
+                ..PLAIN
+            },
+        );
+        let is_used = len < data.len() - 100;
+        assert_eq!(is_used, distance <= dict_len, "{distance}");
+    }
+}
+
+#[test]
+fn matches_as_long_as_they_get() {
+    let numbers = &mut Numbers::new(8);
+    for len in [
+        2, 3, 9, 10, 17, 18, 62, 63, 64, 65, 66, 67, 68, 272, 273, 274, 1000,
+    ] {
+        let head = numbers.bytes(len);
+        let mut data = head.clone();
+        for _ in 0..5 {
+            data.extend(numbers.bytes(50));
+            data.extend(&head);
+        }
+        check(&data, &PLAIN);
+    }
+}
+
+/// Chunks end after 2 MiB of data, or 64 KiB of payload.
+#[test]
+fn ends_of_chunks() {
+    let long = vec![b'x'; (2 << 20) + 1000];
+    for len in [
+        (2 << 20) - 274,
+        (2 << 20) - 273,
+        (2 << 20) - 1,
+        2 << 20,
+        (2 << 20) + 1,
+    ] {
+        check(&long[..len], &PLAIN);
+    }
+    let data = text(600_000, 9);
+    check(&data, &PLAIN);
+    let mut mixed = data[..100_000].to_vec();
+    mixed.extend(Numbers::new(10).bytes(200_000));
+    mixed.extend(&data[..200_000]);
+    mixed.extend(Numbers::new(11).bytes(65_536));
+    mixed.extend(vec![0; 100_000]);
+    check(&mixed, &PLAIN);
+}
+
+#[test]
+fn an_encoder_forgets() {
+    let mut encoder = Encoder::new().unwrap();
+    let blocks = [
+        text(200_000, 12),
+        Vec::new(),
+        copies(500_000, 13),
+        text(100_000, 12),
+    ];
+    for _ in 0..2 {
+        for block in &blocks {
+            let mut out = Vec::new();
+            encoder.xz(block, &PLAIN, &mut out).unwrap();
+            assert!(out == encode(block, &PLAIN));
+        }
+    }
+}
+
+#[test]
+fn bare_data() {
+    let data = text(100_000, 14);
+    let mut bare = Vec::new();
+    let mut encoder = Encoder::new().unwrap();
+    encoder.lzma2(&data, &PLAIN, &mut bare).unwrap();
+    let xz = encode(&data, &PLAIN);
+    assert!(xz.windows(bare.len()).any(|part| part == bare));
+}
+
+#[test]
+fn options_out_of_range() {
+    let wrong = [
+        Options {
+            lc: 3,
+            lp: 2,
+            ..PLAIN
+        },
+        Options { lc: 5, ..PLAIN },
+        Options { pb: 5, ..PLAIN },
+        Options {
+            nice_len: 1,
+            ..PLAIN
+        },
+        Options {
+            nice_len: 274,
+            ..PLAIN
+        },
+        Options {
+            dict_len: 4095,
+            ..PLAIN
+        },
+        Options {
+            lc: u32::MAX,
+            lp: 5,
+            ..PLAIN
+        },
+    ];
+    for options in wrong {
+        let result = Encoder::new()
+            .unwrap()
+            .xz(b"abc", &options, &mut Vec::new());
+        assert_eq!(result, Err(Error::Options), "{options:?}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn anything(
+        parts in prop::collection::vec((prop::collection::vec(any::<u8>(), 0..30), 0_usize..400), 0..60),
+        lc in 0_u32..=4,
+        pb in 0_u32..=4,
+        nice_len in 2_u32..=273,
+    ) {
+        // Each part, then a part of all that stands before it.
+        let mut data: Vec<u8> = Vec::new();
+        for (new, copy_len) in parts {
+            data.extend(&new);
+            let distance = 1 + new.len() * 7;
+            for _ in 0..copy_len {
+                let byte = data.len().checked_sub(distance).map_or(0, |at| data[at]);
+                data.push(byte);
+            }
+        }
+        let options = Options { lc, pb, nice_len, ..PLAIN };
+        let xz = encode(&data, &options);
+        prop_assert_eq!(decode(&xz, data.len()), data);
+    }
+}
