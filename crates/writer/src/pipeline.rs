@@ -280,6 +280,7 @@ fn write_blocks(source: &Source<'_>, budget: &Budget, emitter: &mut Emitter<'_>)
                 room: room.max().unwrap_or(0),
             },
             history_bytes: budget.history_bytes,
+            hash_bytes: budget.hash_bytes,
             // What nobody searches needs no history.
             data_len: if is_searched { data_len } else { 0 },
             streams: source.streams.len() as u64,

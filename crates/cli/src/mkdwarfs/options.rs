@@ -115,9 +115,9 @@ pub(crate) struct Advanced {
     #[arg(long, value_name = "N", default_value_t = 5, allow_negative_numbers = true, hide_short_help = true, value_parser = clap::value_parser!(i32).range(-20..=19))]
     pub(crate) compress_niceness: i32,
 
-    /// Most memory for the whole program, or 'auto' for half of the machine's
+    /// Most memory for the whole program; 'auto' is some 1 GiB, more for many processors
     ///
-    /// The number of compressing threads, the queues and the index of the segmenter follow from it. 'auto' takes three quarters of what a control group or 'ulimit' allows if that is less. What a tree and one compressing thread need is taken in any case, with a warning.
+    /// The number of compressing threads, the queues and the index of the segmenter follow from it. 'auto' keeps index and data to compare with within 1 GiB (more where one compressing thread takes more than 256 MiB of that), whatever the machine has; together with the threads it takes half of the machine's memory at most, or three quarters of what a control group or 'ulimit' allows if that is less. What a tree and one compressing thread need is taken in any case, with a warning.
     #[arg(short = 'L', long, value_name = "SIZE", default_value = "auto", value_parser = memory_limit)]
     pub(crate) memory_limit: MemoryLimit,
 

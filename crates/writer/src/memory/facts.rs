@@ -10,8 +10,6 @@ const DESCRIBED_BYTES_PER_ENTRY: u64 = 120;
 const FROZEN_BYTES_PER_ENTRY: u64 = 24;
 /// What the segmenter keeps for each content: a range, a chunk, and where it came from.
 const SEGMENTED_BYTES_PER_CONTENT: u64 = 48;
-/// The segmenter keeps a hash of 16 bytes for each 16 KiB of data that is no longer in memory.
-const HASHED_BYTES_PER_DATA_LOG2: u32 = 10;
 
 /// What the division depends on.
 #[derive(Clone, Copy, Debug, Default)]
@@ -50,8 +48,7 @@ impl Facts {
                 + source.files.bytes()
                 + source.contents.bytes()
                 + fragment_bytes
-                + SEGMENTED_BYTES_PER_CONTENT * u64::from(source.contents.len())
-                + (data_len >> HASHED_BYTES_PER_DATA_LOG2),
+                + SEGMENTED_BYTES_PER_CONTENT * u64::from(source.contents.len()),
             ordering_bytes,
             described_bytes: DESCRIBED_BYTES_PER_ENTRY * entries,
             frozen_bytes: frozen * 2 + packing.encoder_bytes(usize_of(frozen)),

@@ -4,6 +4,10 @@
 //! done. Out: a [`Budget`] that says how many threads compress, how many blocks may be on their way, how large the index
 //! of the segmenter may become and how much stored data it may keep at hand.
 //!
+//! Without a limit of the user, the index and what is kept to compare with are made for [`USUAL_BYTES`], whatever the
+//! machine has: what they find is the same on all machines, and keeping more saves some reading only. Encoders, of
+//! which there is one for each processor, may take what the machine allows.
+//!
 //! Tables of the tree and of the metadata take what they take; of the rest one encoder and its blocks come first, then
 //! the index, up to a quarter, then further encoders, then blocks that wait, then stored data. A limit that is too low
 //! never fails a build by itself: it then goes on with one thread and the least of everything, and says so.
@@ -24,6 +28,10 @@ pub use usage::peak_bytes;
 
 /// The program itself: code, stacks, queues, what the allocator keeps for itself.
 const PROGRAM_BYTES: u64 = 16 << 20;
+/// What a build takes if nobody says otherwise and encoders are of usual size.
+const USUAL_BYTES: u64 = 1 << 30;
+/// Larger encoders take what exceeds this beyond the usual: those of lzma for blocks of 64 MiB, above all.
+const USUAL_ENCODER_BYTES: u64 = 256 << 20;
 /// What a thread costs beyond what is counted elsewhere: touched stack and partly used pages of the allocator.
 const THREAD_BYTES: u64 = 512 << 10;
 /// What an entry of the segmenter's index takes: its 8 bytes, and half as much again while the table doubles.
@@ -32,6 +40,10 @@ pub(crate) const INDEX_ENTRY_BYTES: u64 = 12;
 const INDEX_ENTRIES_MIN: u64 = 1 << 16;
 /// The share of what is left for the index; the rest serves speed, and blocks are larger than any index needs to be.
 const INDEX_SHARE: u64 = 4;
+/// The segmenter wants a hash of 16 bytes for each 16 KiB of data that is no longer in memory.
+const HASHED_BYTES_PER_DATA_LOG2: u32 = 10;
+/// The share of the limit for these hashes, beyond which each stands for more data.
+const HASH_SHARE: u64 = 32;
 /// More blocks than this do not keep more processors busy; it matters for very small blocks only.
 const BLOCK_COUNT_MAX: u64 = 4096;
 /// Blocks that wait for a slow one, for each thread that compresses.
@@ -50,6 +62,8 @@ pub(crate) struct Budget {
     pub(crate) index_entries_max: usize,
     /// Bytes of blocks that may be kept beyond the moment they are written, to compare with.
     pub(crate) history_bytes: u64,
+    /// Bytes of hashes of blocks that are not kept.
+    pub(crate) hash_bytes: u64,
     /// Runs that may be in memory.
     pub(crate) read_buffers: usize,
     /// The most bytes the process may have.
@@ -64,6 +78,7 @@ impl Budget {
         let options = context.options;
         let limit = limit(context);
         let request = Request {
+            is_usual: options.memory_limit.is_none(),
             workers: options.workers.max(1) as u64,
             readers: options.scanner_workers.max(1) as u64,
         };
@@ -111,15 +126,29 @@ pub(crate) fn limit(context: Context<'_>) -> u64 {
 struct Request {
     workers: u64,
     readers: u64,
+    /// Whether the limit is that of the machine only.
+    is_usual: bool,
 }
 
 fn divide(limit: u64, facts: &Facts, request: Request) -> Budget {
-    let tables = PROGRAM_BYTES + facts.table_bytes;
+    let comfort = if request.is_usual {
+        let encoder = facts.encoder_bytes.saturating_sub(USUAL_ENCODER_BYTES);
+        limit.min(USUAL_BYTES + encoder)
+    } else {
+        limit
+    };
+    let is_searched = facts.index_entries_wanted > 0;
+    let hash_bytes = if is_searched {
+        (facts.data_len >> HASHED_BYTES_PER_DATA_LOG2).min(comfort / HASH_SHARE)
+    } else {
+        0
+    };
+    let tables = PROGRAM_BYTES + facts.table_bytes + hash_bytes;
     let worker_bytes = facts.encoder_bytes + facts.block_len + THREAD_BYTES;
     // The block being filled and the one that waits for its turn.
     let least = tables + worker_bytes + 2 * facts.block_len;
     // Nothing that depends on the number of threads may come before this.
-    let index_entries = index_entries(limit.saturating_sub(least), facts.index_entries_wanted);
+    let index_entries = index_entries(comfort.saturating_sub(least), facts.index_entries_wanted);
     let runs = request.readers * RUNS_PER_READER as u64;
     let read_bytes = runs * RUN_LEN as u64 + request.readers * THREAD_BYTES;
     let mut used = least + index_entries * INDEX_ENTRY_BYTES + read_bytes;
@@ -140,12 +169,12 @@ fn divide(limit: u64, facts: &Facts, request: Request) -> Budget {
         .min(blocks)
         .min(BLOCK_COUNT_MAX);
     let waiting = take(waiting, block_len);
-    let is_searched = facts.index_entries_wanted > 0;
     let history_bytes = if is_searched {
-        take(facts.data_len, 1)
+        facts.data_len.min(comfort.saturating_sub(used))
     } else {
         0
     };
+    used += history_bytes;
     let before_or_after = facts.ordering_bytes.max(facts.described_bytes);
     let at_the_end = (tables + before_or_after).max(PROGRAM_BYTES + facts.frozen_bytes);
     Budget {
@@ -153,6 +182,7 @@ fn divide(limit: u64, facts: &Facts, request: Request) -> Budget {
         blocks_in_flight: saturating(2 + workers + waiting),
         index_entries_max: saturating(index_entries),
         history_bytes,
+        hash_bytes,
         read_buffers: saturating(runs),
         limit,
         estimate: used.max(at_the_end),
@@ -201,6 +231,7 @@ mod tests {
         let request = Request {
             workers,
             readers: workers,
+            is_usual: false,
         };
         divide(limit, facts, request)
     }
@@ -218,6 +249,37 @@ mod tests {
         assert_eq!(budget(512 * MIB, &facts(), 8).workers, 2);
         assert_eq!(budget(64 << 30, &facts(), 8).workers, 8);
         assert_eq!(budget(64 << 30, &facts(), 8).history_bytes, 4 << 30);
+    }
+
+    #[test]
+    fn the_machine_decides_on_encoders_only() {
+        let usual = |limit: u64, facts: &Facts, workers| {
+            let request = Request {
+                workers,
+                readers: workers,
+                is_usual: true,
+            };
+            divide(limit, facts, request)
+        };
+        let much = Facts {
+            data_len: 100 << 30,
+            index_entries_wanted: 1 << 32,
+            ..facts()
+        };
+        let budget = usual(64 << 30, &much, 2);
+        assert!(budget.estimate <= USUAL_BYTES, "{}", budget.estimate);
+        assert!(budget.hash_bytes <= USUAL_BYTES / HASH_SHARE);
+        let many = usual(64 << 30, &much, 32);
+        assert_eq!((many.workers, many.history_bytes), (32, 0));
+        assert_eq!(many.index_entries_max, budget.index_entries_max);
+        assert_eq!(usual(512 << 20, &much, 32).workers, 2);
+        let large = Facts {
+            encoder_bytes: 700 << 20,
+            block_len: 64 << 20,
+            ..much
+        };
+        let large = usual(64 << 30, &large, 1);
+        assert!(large.index_entries_max >= 1 << 23 && large.estimate < 3 << 29);
     }
 
     #[test]

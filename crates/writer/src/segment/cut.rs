@@ -11,7 +11,7 @@ use std::sync::Arc;
 use durin_format::{Error, Result};
 
 use super::chunks::{Chunks, FragmentKey, RawChunk};
-use super::history::{History, Place, Reread};
+use super::history::{History, Kept, Place, Reread};
 use super::index::{Index, IndexLimits};
 use super::rules::Rules;
 use super::spread::Spread;
@@ -81,6 +81,8 @@ pub(crate) struct Bounds {
     pub(crate) index: IndexLimits,
     /// Bytes of full blocks kept in memory.
     pub(crate) history_bytes: u64,
+    /// Bytes of hashes of those that are not.
+    pub(crate) hash_bytes: u64,
     /// Bytes that will be cut, at most.
     pub(crate) data_len: u64,
     /// Streams that will be cut, at most.
@@ -142,13 +144,17 @@ impl<R: Reread, S: Sink> Cutter<R, S> {
         let place_max = bounds
             .data_len
             .saturating_add((bounds.streams + 1) << bounds.block_bits);
-        let is_kept = bounds.data_len > bounds.history_bytes;
+        let kept = Kept {
+            blocks: bounds.history_bytes,
+            hashes: bounds.hash_bytes,
+            data_len: bounds.data_len,
+        };
         Self {
             sink,
             chunks,
             spread: Spread::default(),
             found: Found::default(),
-            history: History::new(source, bounds.block_bits, bounds.history_bytes, is_kept),
+            history: History::new(source, bounds.block_bits, kept),
             index: Index::new(bounds.index, place_max),
             rules: Rules::NONE,
             has_block: false,

@@ -4,7 +4,8 @@
 //! ones there is a strong hash for each grain, and where each part came from: they are read again from the input, and
 //! only what has the hash is believed. So a file that changes during the build can make no other file wrong, and the
 //! answer is the same from memory and from the input, unless that has changed.
-//! Memory: the given bytes, 16 bytes a grain, some 20 bytes for each part of a content in the blocks, and a cache.
+//! Memory: the given bytes, 16 bytes a grain, some 20 bytes for each part of a content in the blocks, and a cache. Grains
+//! are the larger, the less memory there is for their hashes; what is found does not depend on that.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -14,13 +15,37 @@ use xxhash_rust::xxh3::xxh3_128;
 
 use crate::dedupe::ContentIndex;
 
-/// What is read again and hashed at once. Smaller ones cost memory for hashes, larger ones time for small files.
-const GRAIN_LEN: usize = 16 << 10;
-/// Grains that are kept in memory after they have been read again; each has one place where it can be.
-const CACHE_LEN: usize = 256;
+/// What is read again and hashed at once, as a power of two. Smaller ones cost memory for hashes, larger ones time for
+/// small files.
+const GRAIN_BITS_MIN: u32 = 14;
+/// Larger ones would make the time of a comparison unbearable, and need 16 MiB for a terabyte.
+const GRAIN_BITS_MAX: u32 = 20;
+/// Bytes of grains that are kept in memory after they have been read again; each has one place where it can be.
+const CACHE_BYTES: usize = 4 << 20;
 
 /// A place in the blocks: the block's number over the offset in it, which takes as many bits as the size of blocks.
 pub(super) type Place = u64;
+
+/// How much of the blocks is kept.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Kept {
+    /// Bytes of full blocks in memory.
+    pub(super) blocks: u64,
+    /// Bytes of hashes of older blocks, as far as larger grains allow.
+    pub(super) hashes: u64,
+    /// Bytes that there will be in all blocks, at most.
+    pub(super) data_len: u64,
+}
+
+impl Kept {
+    /// Returns the length of grains as a power of two.
+    fn grain_bits(self) -> u32 {
+        let bytes = |bits: &u32| (self.data_len >> *bits).saturating_mul(size_of::<u128>() as u64);
+        (GRAIN_BITS_MIN..GRAIN_BITS_MAX)
+            .find(|bits| bytes(bits) <= self.hashes)
+            .unwrap_or(GRAIN_BITS_MAX)
+    }
+}
 
 /// Reads what has been read before.
 pub(crate) trait Reread {
@@ -34,6 +59,7 @@ pub(super) struct History<R> {
     block_bits: u32,
     /// Bytes of full blocks to keep in memory.
     memory_max: u64,
+    grain_len: usize,
     /// Whether blocks will be needed after they have left memory.
     is_kept: bool,
     open: Vec<u8>,
@@ -68,13 +94,13 @@ struct Grain {
 }
 
 impl<R: Reread> History<R> {
-    /// `is_kept` says whether blocks are still asked for once they are out of memory.
-    pub(super) fn new(source: R, block_bits: u32, memory_max: u64, is_kept: bool) -> Self {
+    pub(super) fn new(source: R, block_bits: u32, kept: Kept) -> Self {
         Self {
             source,
             block_bits,
-            memory_max,
-            is_kept,
+            memory_max: kept.blocks,
+            grain_len: 1 << kept.grain_bits(),
+            is_kept: kept.data_len > kept.blocks,
             open: Vec::new(),
             recent: VecDeque::new(),
             recent_bytes: 0,
@@ -146,14 +172,14 @@ impl<R: Reread> History<R> {
     }
 
     fn keep_hashes(&mut self, block: &[u8]) {
-        let hashes = block.chunks(GRAIN_LEN).map(xxh3_128);
+        let hashes = block.chunks(self.grain_len).map(xxh3_128);
         self.grains.extend(hashes);
-        let unused = self.grains_per_block() - block.len().div_ceil(GRAIN_LEN);
+        let unused = self.grains_per_block() - block.len().div_ceil(self.grain_len);
         self.grains.extend(std::iter::repeat_n(0, unused));
     }
 
     fn grains_per_block(&self) -> usize {
-        (1_usize << self.block_bits).div_ceil(GRAIN_LEN)
+        (1_usize << self.block_bits).div_ceil(self.grain_len)
     }
 
     /// Returns whether a place is just behind the last byte of a finished block.
@@ -219,22 +245,23 @@ impl<R: Reread> History<R> {
         if !self.is_kept {
             return None;
         }
-        let start = offset - offset % GRAIN_LEN;
-        let grain = self.grain(block, start, GRAIN_LEN.min(len - start))?;
+        let start = offset - offset % self.grain_len;
+        let grain = self.grain(block, start, self.grain_len.min(len - start))?;
         Some((grain, offset - start))
     }
 
     /// Returns a grain of a block that has left memory.
     fn grain(&mut self, block: u64, start: usize, len: usize) -> Option<&[u8]> {
-        let number = block * self.grains_per_block() as u64 + (start / GRAIN_LEN) as u64;
-        let slot = usize::try_from(number % CACHE_LEN as u64).unwrap_or(0);
+        let number = block * self.grains_per_block() as u64 + (start / self.grain_len) as u64;
+        let cache_len = CACHE_BYTES / self.grain_len;
+        let slot = usize::try_from(number % cache_len as u64).unwrap_or(0);
         let is_cached = self
             .cache
             .get(slot)
             .is_some_and(|grain| grain.number == number && !grain.data.is_empty());
         if !is_cached {
             if self.cache.is_empty() {
-                self.cache.resize(CACHE_LEN, Grain::default());
+                self.cache.resize(cache_len, Grain::default());
             }
             let mut data = std::mem::take(&mut self.cache[slot].data);
             data.resize(len, 0);

@@ -152,34 +152,34 @@ impl Index {
     /// Puts an entry into its bucket or the neighbour; in place of the oldest with its tag if there are many, or of the
     /// oldest of all if there is no room.
     fn put(&mut self, home: usize, tag: u64, value: u64) {
-        let values = low_bits(self.place_bits);
-        let mut equal = 0;
-        let mut free = None;
-        let mut oldest_equal = (u64::MAX, (0, 0));
-        let mut oldest = (u64::MAX, (0, 0));
-        for bucket in [home, home ^ 1] {
-            for (at, entry) in self.buckets[bucket].iter().enumerate() {
-                let age = *entry & values;
-                if *entry == 0 {
-                    free = free.or(Some((bucket, at)));
-                    continue;
-                }
-                if *entry >> self.place_bits == tag {
-                    equal += 1;
-                    oldest_equal = oldest_equal.min((age, (bucket, at)));
-                }
-                oldest = oldest.min((age, (bucket, at)));
-            }
-        }
-        let (bucket, at) = match free {
-            _ if equal >= EQUAL_MAX => oldest_equal.1,
-            Some(free) => {
+        let entry = tag << self.place_bits | value;
+        let pair = [self.buckets[home], self.buckets[home ^ 1]];
+        let entries = pair.as_flattened();
+        let is_equal = |known: u64| known != 0 && known >> self.place_bits == tag;
+        let equal: usize = entries
+            .iter()
+            .map(|known| usize::from(is_equal(*known)))
+            .sum();
+        let free = entries.iter().position(|known| *known == 0);
+        let at = match free {
+            Some(at) if equal < EQUAL_MAX => {
                 self.used += 1;
-                free
+                at
             }
-            None => oldest.1,
+            _ => {
+                let values = low_bits(self.place_bits);
+                let age = |at: &usize| entries[*at] & values;
+                let all = 0..entries.len();
+                let oldest = if equal < EQUAL_MAX {
+                    all.min_by_key(age)
+                } else {
+                    all.filter(|at| is_equal(entries[*at])).min_by_key(age)
+                };
+                oldest.unwrap_or(0)
+            }
         };
-        self.buckets[bucket][at] = tag << self.place_bits | value;
+        let bucket = if at < BUCKET_LEN { home } else { home ^ 1 };
+        self.buckets[bucket][at % BUCKET_LEN] = entry;
     }
 
     #[cold]
