@@ -17,6 +17,10 @@ use crate::remap::Remap;
 /// Sections of unknown types are read into memory: one that is longer has no place in a file system's description.
 const UNKNOWN_BYTES_MAX: u64 = 1 << 30;
 
+/// Chunks may take so many bytes whatever the limit of memory: that one alone never fails a rewriting. Beyond, a small image
+/// could make many thousand times as many chunks as it has.
+const CHUNK_BYTES_MIN: u64 = 256 << 20;
+
 /// The two sections, and how many chunks they describe if they were rebuilt.
 pub(crate) struct Described {
     pub(crate) sections: [NewSection; 2],
@@ -40,7 +44,7 @@ pub(crate) fn describe(
             block_count,
             block_size_bits: plan.block_size_bits,
             remap: plan.recuts.then(|| Remap::new(plan, cut)),
-            chunk_bytes_max: limit,
+            chunk_bytes_max: limit.max(CHUNK_BYTES_MIN),
         };
         let metadata = rebuild::metadata(image, plan, cut, rebuild, &target)?;
         let chunks = Some(metadata.chunks.len() as u64);

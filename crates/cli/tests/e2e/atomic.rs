@@ -13,10 +13,10 @@ use rustix::process::Signal;
 
 use crate::support::{names_in, programs, subdir, work_dir};
 
-const OLD: &[u8] = b"what stood there before";
+pub(crate) const OLD: &[u8] = b"what stood there before";
 
 /// A tree that takes a while to pack and does not shrink.
-fn fill(dir: &Path) {
+pub(crate) fn fill(dir: &Path) {
     let mut random = Random::new(4);
     for index in 0..20 {
         std::fs::write(dir.join(format!("random-{index}")), random.bytes(300_000)).unwrap();
@@ -170,13 +170,13 @@ fn an_existing_file_needs_force() {
 }
 
 /// A small file system of its own; unmounted when dropped.
-struct SmallDisk {
+pub(crate) struct SmallDisk {
     _dir: tempfile::TempDir,
-    point: std::path::PathBuf,
+    pub(crate) point: std::path::PathBuf,
 }
 
 impl SmallDisk {
-    fn new(bytes: u64) -> Option<Self> {
+    pub(crate) fn new(bytes: u64) -> Option<Self> {
         let dir = work_dir();
         let point = subdir(&dir, "disk");
         let size = format!("size={bytes}");

@@ -10,6 +10,7 @@ mod foreign_readers;
 mod hostile;
 mod hostile_bytes;
 mod many_files;
+mod rewriting;
 mod round_trip;
 mod soft_errors;
 mod stress;
