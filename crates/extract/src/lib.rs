@@ -56,7 +56,7 @@ use crate::dirs::Dirs;
 use crate::job::{Job, Run};
 use crate::plan::Plan;
 
-pub use archive::{ArchiveFormat, extract_to_archive};
+pub use archive::{ArchiveFormat, ArchiveOptions, Filter, extract_to_archive};
 pub use options::{ExtractOptions, OwnerRestore, Report, Stats};
 pub use pattern::PatternSet;
 

@@ -12,7 +12,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("codec", &["format", "lzma2"]),
     ("reader", &["format", "codec", "source", "kernels"]),
     ("writer", &["format", "codec", "kernels", "glob"]),
-    ("extract", &["format", "reader", "glob"]),
+    ("extract", &["format", "codec", "reader", "glob"]),
     ("rewrite", &["format", "codec", "reader", "writer"]),
     ("fuse", &["format", "reader"]),
     ("script", &["format", "writer"]),
@@ -33,7 +33,7 @@ const FOR_TESTS: &[&str] = &["testkit", "source"];
 const FOR_TESTS_OF: &[(&str, &[&str])] = &[
     ("format", &["codec"]),
     ("writer", &["reader"]),
-    ("extract", &["writer", "codec"]),
+    ("extract", &["writer"]),
     ("fuse", &["writer", "codec"]),
     ("script", &["reader"]),
 ];

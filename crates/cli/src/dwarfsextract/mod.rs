@@ -1,6 +1,7 @@
 //! dwarfsextract: the tree in an image becomes a directory or an archive.
 
 mod archive;
+mod archive_spec;
 mod options;
 mod stats;
 
@@ -9,17 +10,18 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use clap::ArgMatches;
-use durin_extract::{ArchiveFormat, ExtractOptions, PatternSet, Report, Stats};
+use durin_extract::{ExtractOptions, PatternSet, Report, Stats};
 use durin_format::Error;
 use durin_reader::{Image, ImageOptions};
+use serde_json::{Value, json};
 
 use crate::common::exit::{self, Failure};
 use crate::common::logger::Logger;
 use crate::common::program::{self, Program};
-use crate::common::{arguments, duration, image, progress, signals, size};
+use crate::common::{arguments, banner, duration, image, progress, signals, size};
 
 use options::Options;
 
@@ -43,16 +45,20 @@ impl Program for Dwarfsextract {
     const NAME: &'static str = "dwarfsextract";
 
     fn logger(options: &Options) -> Logger {
-        options.log.logger()
+        let logger = options.log.logger();
+        match options.basic.progress {
+            Some(progress::Mode::Json) => logger.with_events(),
+            _ => logger,
+        }
     }
 
     fn run(options: &Options, _matches: &ArgMatches, logger: &Logger) -> Result<u8, Failure> {
         refuse_later(options)?;
         let started = Instant::now();
-        let format = archive::format(options)?;
+        let archive = archive_spec::archive(options)?;
         let image = image::open(
             &options.basic.input,
-            &image_options(options, format),
+            &image_options(options, archive.is_some()),
             logger,
         )?;
         let cancel =
@@ -64,8 +70,9 @@ impl Program for Dwarfsextract {
             logger,
             cancel: &cancel,
         };
-        let report = match format {
-            Some(format) => archive::write(&job, format, options)?,
+        logger.event("start", start_fields(options, &job));
+        let report = match &archive {
+            Some(archive) => archive::write(&job, archive, options)?,
             None => to_directory(&job, options)?,
         };
         let summary = format!(
@@ -74,6 +81,7 @@ impl Program for Dwarfsextract {
             size::display(report.bytes),
             duration::display(started.elapsed())
         );
+        logger.event("report", report_fields(&report, started.elapsed()));
         if report.errors > 0 {
             logger.error(format!(
                 "{summary}, {} could not be extracted completely",
@@ -84,6 +92,34 @@ impl Program for Dwarfsextract {
         logger.info(summary);
         Ok(exit::SUCCESS)
     }
+}
+
+fn start_fields(options: &Options, job: &Job<'_>) -> Value {
+    let shown = |path: &Path| crate::common::escape::path(path).to_string();
+    json!({
+        "schema": 1,
+        "program": Dwarfsextract::NAME,
+        "version": banner::release(),
+        "process": std::process::id(),
+        "input": shown(&options.basic.input),
+        "output": options.basic.output.as_deref().map(shown),
+        "format": options.archives.format,
+        "workers": options.tuning.num_workers,
+        "disk_writers": job.extract.disk_writers,
+    })
+}
+
+fn report_fields(report: &Report, elapsed: Duration) -> Value {
+    json!({
+        "report_elapsed_seconds": elapsed.as_secs_f64(),
+        "errors": report.errors,
+        "files": report.files,
+        "hardlinks": report.links,
+        "directories": report.directories,
+        "symlinks": report.symlinks,
+        "others": report.nodes,
+        "written_bytes": report.bytes,
+    })
 }
 
 /// What is needed wherever an image is extracted to.
@@ -116,8 +152,6 @@ impl Job<'_> {
 fn refuse_later(options: &Options) -> Result<(), Failure> {
     let later = &options.later;
     let refused = [
-        ("--format-filters", later.format_filters.is_some()),
-        ("--format-options", later.format_options.is_some()),
         ("--perfmon", later.perfmon.is_some()),
         ("--perfmon-trace", later.perfmon_trace.is_some()),
     ];
@@ -132,16 +166,17 @@ fn refuse_later(options: &Options) -> Result<(), Failure> {
 /// What of the memory for blocks an archive takes for content on its way.
 const IN_FLIGHT_SHARE: u64 = 8;
 
-fn image_options(options: &Options, format: Option<ArchiveFormat>) -> ImageOptions {
+fn image_options(options: &Options, is_archive: bool) -> ImageOptions {
     let mut image = ImageOptions {
         offset: options.basic.image_offset,
         metadata_copy_max: image::METADATA_COPY_MAX,
         ..ImageOptions::default()
     };
     let memory = options.tuning.cache_size;
-    image.cache.bytes_max = match format {
-        Some(_) => memory - memory / IN_FLIGHT_SHARE,
-        None => memory,
+    image.cache.bytes_max = if is_archive {
+        memory - memory / IN_FLIGHT_SHARE
+    } else {
+        memory
     };
     image.cache.workers = options.tuning.num_workers;
     image.cache.verify_blocks = !options.basic.disable_integrity_check;

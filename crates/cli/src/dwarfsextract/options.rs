@@ -79,7 +79,7 @@ pub(crate) struct Basic {
     #[arg(long)]
     pub(crate) stdout_progress: bool,
 
-    /// none, simple, ascii or unicode [default: a bar on a terminal]
+    /// none, simple, ascii, unicode or json [default: a bar on a terminal]
     #[arg(
         long,
         value_name = "MODE",
@@ -92,9 +92,17 @@ pub(crate) struct Basic {
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Archives")]
 pub(crate) struct Archives {
-    /// Write an archive: ustar, pax, paxr, gnutar, v7, cpio, newc
+    /// pax, paxr, gnutar, ustar, v7, cpio, newc, zip, mtree, raw; 'auto': by the name of the output
     #[arg(short, long, value_name = "FORMAT")]
     pub(crate) format: Option<String>,
+
+    /// Compress with gzip, bzip2, xz, zstd or lz4; comma separated
+    #[arg(long, value_name = "FILTERS")]
+    pub(crate) format_filters: Option<String>,
+
+    /// [MODULE:]KEY[=VALUE], comma separated: compression-level=9, zstd:threads=2, mtree:sha1
+    #[arg(long, value_name = "OPTIONS")]
+    pub(crate) format_options: Option<String>,
 }
 
 #[derive(Args, Debug)]
@@ -116,10 +124,6 @@ pub(crate) struct Tuning {
 /// Options of the reference that this release does not have.
 #[derive(Args, Debug)]
 pub(crate) struct Later {
-    #[arg(long, hide = true)]
-    pub(crate) format_filters: Option<OsString>,
-    #[arg(long, hide = true)]
-    pub(crate) format_options: Option<OsString>,
     #[arg(long, hide = true)]
     pub(crate) perfmon: Option<OsString>,
     #[arg(long, hide = true)]

@@ -6,6 +6,7 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
 use durin_extract::Stats;
+use serde_json::{Map, Value, json};
 
 use crate::common::progress::Snapshot;
 use crate::common::size;
@@ -24,8 +25,21 @@ pub(super) fn snapshot(stats: &Stats) -> Snapshot {
         bytes,
         simple: format!("{files} files/{} written", size::display(bytes)),
         phases: vec![("extracting", Duration::ZERO)],
+        fields: fields(stats),
         ..Snapshot::default()
     }
+}
+
+/// What an event tells beyond what all programs do.
+fn fields(stats: &Stats) -> Map<String, Value> {
+    [
+        ("files_total", &stats.files_total),
+        ("files_done", &stats.files_done),
+        ("bytes_total", &stats.bytes_total),
+    ]
+    .map(|(name, figure)| (name.to_owned(), json!(load(figure))))
+    .into_iter()
+    .collect()
 }
 
 fn load(figure: &AtomicU64) -> u64 {

@@ -67,12 +67,10 @@ fn percentages_on_standard_output() {
 #[test]
 fn what_is_not_there_yet() {
     let place = Place::new();
-    for option in [["--format-filters", "zstd"], ["--perfmon", "x"]] {
-        fails_with(
-            extract(&place).args(option),
-            "not supported by this release yet",
-        );
-    }
+    let run = extract(&place).args(["--perfmon", "x"]);
+    fails_with(run, "not supported by this release yet");
+    let run = extract(&place).args(["--format-filters", "zstd"]);
+    fails_with(run, "needs --format");
 }
 
 fn archive(place: &Place) -> Run {
@@ -149,4 +147,66 @@ fn damage_ends_it_unless_it_may_go_on() {
         "{outcome}"
     );
     assert!(place.path("out/sub/empty").is_dir());
+}
+
+#[test]
+fn events_for_programs() {
+    let place = Place::new();
+    let outcome = extract(&place).arg("--progress=json").succeed();
+    let events: Vec<serde_json::Value> = outcome
+        .stderr
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let names: Vec<_> = events
+        .iter()
+        .map(|event| event["event"].as_str().unwrap())
+        .collect();
+    assert_eq!(names.first(), Some(&"start"));
+    assert_eq!(names.last(), Some(&"end"));
+    let last = events
+        .iter()
+        .rfind(|event| event["event"] == "progress")
+        .unwrap();
+    assert_eq!(last["files_done"], last["files_total"]);
+    let report = events
+        .iter()
+        .find(|event| event["event"] == "report")
+        .unwrap();
+    assert_eq!(report["errors"], 0);
+    assert_eq!(report["symlinks"], 1);
+}
+
+#[test]
+fn a_reader_that_has_enough_ends_it_quietly() {
+    let place = Place::new();
+    fs::write(place.tree().join("large"), vec![7; 4 << 20]).unwrap();
+    let command = format!(
+        "{} -i {} -f pax | head -c 10 >/dev/null; exit ${{PIPESTATUS[0]}}",
+        env!("CARGO_BIN_EXE_dwarfsextract"),
+        place.image().display()
+    );
+    let outcome = Run::new("bash").args(["-c", &command]).succeed();
+    assert_eq!(outcome.stderr, "");
+}
+
+#[test]
+fn the_name_of_the_output_chooses() {
+    let place = Place::new();
+    for (name, magic) in [
+        ("a.tar.gz", &[0x1f, 0x8b][..]),
+        ("a.tar.zst", &[0x28, 0xb5, 0x2f, 0xfd]),
+        ("a.tar.xz", b"\xfd7zXZ"),
+        ("a.zip", b"PK"),
+        ("a.mtree", b"#mtree"),
+        ("a.cpio", b"070701"),
+    ] {
+        let file = place.path(name);
+        archive(&place)
+            .args(["-f", "auto", "-o"])
+            .arg(&file)
+            .succeed();
+        assert!(fs::read(&file).unwrap().starts_with(magic), "{name}");
+    }
+    fails_with(archive(&place).args(["-f", "auto"]), "--output");
 }

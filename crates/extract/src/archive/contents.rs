@@ -36,7 +36,7 @@ pub(super) enum Part {
     /// A piece of its content, which a worker replaces by one of the next two.
     Wanted(Piece),
     /// A piece of its content.
-    Data(Prepared, u64),
+    Data(Prepared),
     /// A piece that cannot be read.
     Bad(Error, Piece),
     /// A file of which nothing can be read.
@@ -63,7 +63,6 @@ pub(super) struct Piece {
 }
 
 /// What a format wants.
-#[derive(Clone, Copy)]
 pub(super) struct Wanted {
     pub(super) links: Links,
     pub(super) keeps_holes: bool,
@@ -83,7 +82,7 @@ type Batch = Vec<Part>;
 pub(super) fn read(
     run: &Run<'_>,
     files: &Files,
-    wanted: Wanted,
+    wanted: &Wanted,
     mut take: impl FnMut(Part) -> Result<()>,
 ) -> Result<()> {
     let budget = Budget::new(run);
@@ -94,7 +93,7 @@ pub(super) fn read(
         for number in 0..budget.workers {
             let work = work.clone();
             let stop = &stop;
-            let worker = move || read_batches(run, wanted.prepare, &work, stop);
+            let worker = move || read_batches(run, &wanted.prepare, &work, stop);
             if let Err(error) = thread::Builder::new().spawn_scoped(scope, worker) {
                 // The others do it, if there are any.
                 if number == 0 {
@@ -153,7 +152,7 @@ impl Budget {
 
 fn read_batches(
     run: &Run<'_>,
-    prepare: Prepare,
+    prepare: &Prepare,
     work: &Receiver<(Batch, Sender<Batch>)>,
     stop: &AtomicBool,
 ) {
@@ -172,7 +171,7 @@ fn read_batches(
     }
 }
 
-fn read_piece(run: &Run<'_>, prepare: Prepare, piece: Piece) -> Part {
+fn read_piece(run: &Run<'_>, prepare: &Prepare, piece: Piece) -> Part {
     let mut data = vec![0; piece.len];
     let read = run
         .image
@@ -184,8 +183,8 @@ fn read_piece(run: &Run<'_>, prepare: Prepare, piece: Piece) -> Part {
             let end = piece.offset + len as u64;
             Err(Error::corrupt(format!("the content ends at {end}")))
         });
-    match read {
-        Ok(()) => Part::Data(prepare.run(data, piece.position), piece.len as u64),
+    match read.and_then(|()| prepare.run(data, piece.position)) {
+        Ok(prepared) => Part::Data(prepared),
         Err(error) => Part::Bad(error, piece),
     }
 }
@@ -193,7 +192,7 @@ fn read_piece(run: &Run<'_>, prepare: Prepare, piece: Piece) -> Part {
 /// Lists what is to be read.
 struct HandOut<'a> {
     run: &'a Run<'a>,
-    wanted: Wanted,
+    wanted: &'a Wanted,
     budget: Budget,
     ahead: Ahead<'a>,
     batch: Batch,

@@ -10,15 +10,20 @@
 mod ahead;
 mod contents;
 mod cpio;
+mod filter;
 mod layout;
 mod member;
+mod mtree;
 mod output;
 mod prepare;
+mod raw;
 mod tar;
+mod zip;
 
 use std::io::Write;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use durin_format::digest::Digest;
 use durin_format::events::Events;
 use durin_format::{Error, Result};
 use durin_reader::{FileKind, Image};
@@ -31,6 +36,8 @@ use crate::plan::{Entry, Plan, TOP};
 use contents::{Head, Part, Wanted};
 use member::{Body, Format, Links, Losses, Member};
 use output::Output;
+
+pub use filter::Filter;
 
 /// A format of archives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,6 +56,38 @@ pub enum ArchiveFormat {
     CpioOdc,
     /// The cpio of System V release 4, as the Linux kernel reads it.
     CpioNewc,
+    /// zip with 64-bit sizes and the fields of Info-ZIP.
+    Zip,
+    /// A text that tells attributes and digests.
+    Mtree,
+    /// The content of one file.
+    Raw,
+}
+
+/// What an archive is to be.
+#[derive(Clone, Debug)]
+pub struct ArchiveOptions {
+    /// Its format.
+    pub format: ArchiveFormat,
+    /// Compressions, the first one first.
+    pub filters: Vec<Filter>,
+    /// Level of the compression inside of zip, 0 to 9; `None` stores.
+    pub zip_level: Option<u32>,
+    /// Digests in mtree.
+    pub digests: Vec<Digest>,
+}
+
+impl ArchiveOptions {
+    /// A format with the settings that nobody has to ask for.
+    #[must_use]
+    pub fn new(format: ArchiveFormat) -> Self {
+        Self {
+            format,
+            filters: Vec::new(),
+            zip_level: Some(6),
+            digests: Digest::parse("sha256").into_iter().collect(),
+        }
+    }
 }
 
 /// Writes `image` to `target` as an archive.
@@ -61,8 +100,8 @@ pub enum ArchiveFormat {
 /// What has been written then is no archive.
 pub fn extract_to_archive(
     image: &Image,
-    format: ArchiveFormat,
-    target: &mut dyn Write,
+    archive: &ArchiveOptions,
+    target: &mut (dyn Write + '_),
     options: &ExtractOptions,
     stats: &Stats,
     events: &dyn Events,
@@ -72,33 +111,36 @@ pub fn extract_to_archive(
     let refused = std::mem::take(&mut plan.refused);
     let run = Run::new(image, options, stats, &plan, events, cancel);
     run.begin(refused)?;
-    let mut format = make(format);
-    let mut archive = Archive {
-        run: &run,
-        format: format.as_mut(),
-        out: Output::new(target),
-    };
-    archive.directories()?;
-    archive.others()?;
-    archive.files()?;
-    archive.format.finish(&mut archive.out)?;
-    archive.out.flush()?;
-    let losses = archive.format.losses();
-    tell_losses(&run, losses);
+    let mut format = make(archive);
+    filter::through(&archive.filters, target, &mut |target| {
+        let mut archive = Archive {
+            run: &run,
+            format: format.as_mut(),
+            out: Output::new(target),
+        };
+        archive.directories()?;
+        archive.others()?;
+        archive.files()?;
+        archive.format.finish(&mut archive.out)?;
+        archive.out.flush()
+    })?;
+    tell_losses(&run, format.losses());
     Ok(run.report())
 }
 
-fn make(format: ArchiveFormat) -> Box<dyn Format> {
-    use cpio::Cpio;
+fn make(archive: &ArchiveOptions) -> Box<dyn Format> {
     use tar::{Dialect, Tar};
-    match format {
+    match archive.format {
         ArchiveFormat::V7 => Box::new(Tar::new(Dialect::V7)),
         ArchiveFormat::Ustar => Box::new(Tar::new(Dialect::Ustar)),
         ArchiveFormat::Gnutar => Box::new(Tar::new(Dialect::Gnu)),
         ArchiveFormat::Pax => Box::new(Tar::new(Dialect::Pax)),
         ArchiveFormat::PaxRestricted => Box::new(Tar::new(Dialect::PaxRestricted)),
-        ArchiveFormat::CpioOdc => Box::new(Cpio::new(cpio::Dialect::Odc)),
-        ArchiveFormat::CpioNewc => Box::new(Cpio::new(cpio::Dialect::Newc)),
+        ArchiveFormat::CpioOdc => Box::new(cpio::Cpio::new(cpio::Dialect::Odc)),
+        ArchiveFormat::CpioNewc => Box::new(cpio::Cpio::new(cpio::Dialect::Newc)),
+        ArchiveFormat::Zip => Box::new(zip::Zip::new(archive.zip_level)),
+        ArchiveFormat::Mtree => Box::new(mtree::Mtree::new(archive.digests.clone())),
+        ArchiveFormat::Raw => Box::new(raw::Raw::default()),
     }
 }
 
@@ -197,13 +239,13 @@ impl Archive<'_, '_> {
             prepare: self.format.prepare(),
         };
         let mut open = Open::Nothing;
-        contents::read(run, &files, wanted, |part| {
-            self.take(&files, wanted, &mut open, part)
+        contents::read(run, &files, &wanted, |part| {
+            self.take(&files, &wanted, &mut open, part)
         })?;
         self.close(&files, &mut open)
     }
 
-    fn take(&mut self, files: &Files, wanted: Wanted, open: &mut Open, part: Part) -> Result<()> {
+    fn take(&mut self, files: &Files, wanted: &Wanted, open: &mut Open, part: Part) -> Result<()> {
         match part {
             Part::Begin(head) => {
                 self.close(files, open)?;
@@ -213,7 +255,8 @@ impl Archive<'_, '_> {
                 self.close(files, open)?;
                 self.give_up(files, group, error)?;
             }
-            Part::Data(piece, len) => {
+            Part::Data(piece) => {
+                let len = piece.len;
                 self.begin(files, open)?;
                 if let Open::Begun(_) = open {
                     self.format.data(piece, &mut self.out)?;
@@ -234,7 +277,7 @@ impl Archive<'_, '_> {
                             format!("{path}: zeros stand in the archive for what cannot be read");
                         self.run.skip(error.context(context))?;
                     }
-                    let zeros = wanted.prepare.run(vec![0; piece.len], piece.position);
+                    let zeros = wanted.prepare.run(vec![0; piece.len], piece.position)?;
                     self.format.data(zeros, &mut self.out)?;
                 }
                 Open::Nothing => {}

@@ -25,6 +25,11 @@ impl<'a> Output<'a> {
         }
     }
 
+    /// Bytes written so far.
+    pub(super) fn position(&self) -> u64 {
+        self.position
+    }
+
     pub(super) fn write(&mut self, data: &[u8]) -> Result<()> {
         self.position += data.len() as u64;
         if self.pending.len() + data.len() > BUFFER_LEN {

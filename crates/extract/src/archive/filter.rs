@@ -1,0 +1,162 @@
+//! Compression of an archive on its way out, by several threads.
+//!
+//! The archive is cut into chunks, workers make a whole stream of each, and the thread that writes the archive writes
+//! them in order. **Memory**: for each thread three chunks at most, and what the encoder takes.
+
+use std::collections::VecDeque;
+use std::io::{self, Write};
+use std::thread;
+
+use crossbeam_channel::{Receiver, Sender, bounded};
+use durin_codec::StreamFormat;
+use durin_format::{Error, Result};
+
+/// One compression.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Filter {
+    /// The format.
+    pub format: StreamFormat,
+    /// The level; `None` for that of the tool of the same name.
+    pub level: Option<u32>,
+    /// Threads; 0 chooses. The bytes do not depend on it.
+    pub threads: usize,
+}
+
+/// A chunk with a place for its stream.
+type Work = (Vec<u8>, Sender<Result<Vec<u8>>>);
+
+impl Filter {
+    fn level(&self) -> u32 {
+        self.level.unwrap_or_else(|| self.format.default_level())
+    }
+}
+
+/// Calls `fill` with a writer whose content comes to `target` through all `filters`, the first one first.
+pub(super) fn through<T>(
+    filters: &[Filter],
+    target: &mut dyn Write,
+    fill: &mut dyn FnMut(&mut dyn Write) -> Result<T>,
+) -> Result<T> {
+    let Some((last, before)) = filters.split_last() else {
+        return fill(target);
+    };
+    // Also finds out whether the level exists.
+    last.format.encoder(last.level())?;
+    let threads = match last.threads {
+        0 => thread::available_parallelism().map_or(1, usize::from),
+        threads => threads,
+    };
+    let (sender, receiver) = bounded::<Work>(threads);
+    thread::scope(|scope| {
+        for number in 0..threads {
+            let receiver = receiver.clone();
+            let spawned =
+                thread::Builder::new().spawn_scoped(scope, move || compress(last, &receiver));
+            if let Err(error) = spawned {
+                // The others do it, if there are any.
+                if number == 0 {
+                    return Err(Error::io("cannot start a thread", error));
+                }
+                break;
+            }
+        }
+        drop(receiver);
+        let mut chunks = Chunks {
+            target,
+            chunk: Vec::new(),
+            chunk_len: last.format.chunk_len(last.level()),
+            waiting: VecDeque::new(),
+            waiting_max: 2 * threads,
+            sender,
+            has_sent: false,
+        };
+        let result = through(before, &mut chunks, fill)?;
+        chunks
+            .finish()
+            .map_err(|error| Error::io("cannot write the archive", error))?;
+        Ok(result)
+    })
+}
+
+fn compress(filter: &Filter, receiver: &Receiver<Work>) {
+    let mut encoder = filter.format.encoder(filter.level());
+    for (chunk, done) in receiver {
+        let stream = match &mut encoder {
+            Ok(encoder) => {
+                let mut out = Vec::new();
+                encoder.encode(&chunk, &mut out).map(|()| out)
+            }
+            Err(error) => Err(Error::new(error.kind(), error.to_string())),
+        };
+        // Nobody waits for it when the archive has failed.
+        done.send(stream).ok();
+    }
+}
+
+/// Cuts what is written into chunks.
+struct Chunks<'a> {
+    target: &'a mut dyn Write,
+    chunk: Vec<u8>,
+    chunk_len: usize,
+    waiting: VecDeque<Receiver<Result<Vec<u8>>>>,
+    waiting_max: usize,
+    sender: Sender<Work>,
+    has_sent: bool,
+}
+
+impl Chunks<'_> {
+    fn send(&mut self) -> io::Result<()> {
+        while self.waiting.len() >= self.waiting_max {
+            self.write_first()?;
+        }
+        let (done, stream) = bounded(1);
+        let chunk = std::mem::take(&mut self.chunk);
+        self.has_sent = true;
+        self.sender
+            .send((chunk, done))
+            .map_err(|_| io::Error::other("no thread compresses"))?;
+        self.waiting.push_back(stream);
+        Ok(())
+    }
+
+    fn write_first(&mut self) -> io::Result<()> {
+        let Some(first) = self.waiting.pop_front() else {
+            return Ok(());
+        };
+        let stream = first
+            .recv()
+            .map_err(|_| io::Error::other("a thread has ended early"))?
+            .map_err(io::Error::other)?;
+        self.target.write_all(&stream)
+    }
+
+    fn finish(mut self) -> io::Result<()> {
+        // Also nothing at all is a stream.
+        if !self.chunk.is_empty() || !self.has_sent {
+            self.send()?;
+        }
+        while !self.waiting.is_empty() {
+            self.write_first()?;
+        }
+        Ok(())
+    }
+}
+
+impl Write for Chunks<'_> {
+    fn write(&mut self, data: &[u8]) -> io::Result<usize> {
+        let room = self.chunk_len - self.chunk.len();
+        let (now, _) = data.split_at(data.len().min(room));
+        if self.chunk.capacity() == 0 {
+            self.chunk.reserve_exact(self.chunk_len.min(64 << 10));
+        }
+        self.chunk.extend_from_slice(now);
+        if self.chunk.len() == self.chunk_len {
+            self.send()?;
+        }
+        Ok(now.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
