@@ -8,4 +8,5 @@ pub mod durin;
 pub mod dwarfs;
 pub mod dwarfsck;
 pub mod dwarfsextract;
+mod everyday;
 pub mod mkdwarfs;

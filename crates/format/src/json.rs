@@ -23,7 +23,7 @@ fn value(shape: Shape<'_>) -> Value {
         Shape::Unset => Value::Null,
         Shape::Flag(flag) => Value::from(flag),
         Shape::Number(number) => Value::from(number),
-        Shape::Bytes(bytes) => text(bytes),
+        Shape::Bytes(bytes) => string(bytes),
         Shape::List(items) => items.map(value).collect(),
         Shape::Pairs(pairs) => pairs
             .map(|(key, value)| Value::from(vec![key, value]))
@@ -36,7 +36,9 @@ fn value(shape: Shape<'_>) -> Value {
     }
 }
 
-fn text(bytes: &[u8]) -> Value {
+/// Returns a string of bytes as JSON: as it is if it is UTF-8, otherwise `{"hex": "ff00"}`.
+#[must_use]
+pub fn string(bytes: &[u8]) -> Value {
     match std::str::from_utf8(bytes) {
         Ok(text) => Value::from(text),
         Err(_) => [("hex".to_owned(), Value::from(hex(bytes)))]

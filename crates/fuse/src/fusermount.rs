@@ -57,13 +57,15 @@ pub(crate) fn mount(path: &Path, options: &MountOptions) -> Result<(OwnedFd, Opt
     }
 }
 
-/// Unmounts; when it is busy, it is taken out of sight until its last user has gone.
+/// Unmounts; when it is busy, it is taken out of sight until its last user has gone, if `lazily`.
 ///
 /// # Errors
 /// `Io` if the program is missing or refuses, with what it said.
-pub(crate) fn unmount(path: &Path) -> Result<Unmounted> {
-    if run_unmount(path, &["-u"]).is_ok() {
-        return Ok(Unmounted::Clean);
+pub(crate) fn unmount(path: &Path, lazily: bool) -> Result<Unmounted> {
+    match run_unmount(path, &["-u"]) {
+        Ok(()) => return Ok(Unmounted::Clean),
+        Err(error) if !lazily => return Err(error),
+        Err(_) => {}
     }
     run_unmount(path, &["-u", "-z"]).map(|()| Unmounted::Detached)
 }

@@ -82,6 +82,26 @@ pub(crate) fn mount(
     Ok((fd, mounted))
 }
 
+/// Unmounts whatever file system stands at `path`. When somebody uses it, that is an error unless `lazily`, which takes it
+/// out of sight until its last user has gone.
+///
+/// # Errors
+/// `Io` if there is none, or the kernel or `fusermount3` refuse.
+pub fn unmount(path: &Path, lazily: bool) -> Result<Unmounted> {
+    let failed =
+        |errno: Errno| Error::io(format!("cannot unmount {}", path.display()), errno.into());
+    match rustix::mount::unmount(path, UnmountFlags::NOFOLLOW) {
+        Ok(()) => Ok(Unmounted::Clean),
+        Err(Errno::PERM) => fusermount::unmount(path, lazily),
+        Err(Errno::BUSY) if lazily => {
+            let flags = UnmountFlags::NOFOLLOW | UnmountFlags::DETACH;
+            rustix::mount::unmount(path, flags).map_err(failed)?;
+            Ok(Unmounted::Detached)
+        }
+        Err(errno) => Err(failed(errno)),
+    }
+}
+
 impl Mounted {
     /// Takes the file system out of the tree, from any thread; does nothing if it is no longer there.
     ///
@@ -101,7 +121,7 @@ impl Mounted {
                     Err(errno) => Err(self.failed(errno)),
                 }
             }
-            Err(Errno::PERM) => fusermount::unmount(&self.path),
+            Err(Errno::PERM) => fusermount::unmount(&self.path, true),
             Err(errno) => Err(self.failed(errno)),
         }
     }

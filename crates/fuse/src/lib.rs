@@ -38,6 +38,6 @@ pub mod session;
 mod walkers;
 mod xattr;
 
-pub use kernel_mount::Unmounted;
+pub use kernel_mount::{Unmounted, unmount};
 pub use options::{FsOptions, MountOptions};
 pub use session::{Session, Unmounter, mount};

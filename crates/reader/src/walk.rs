@@ -29,12 +29,21 @@ impl Image {
     /// second time (which only a damaged image has) is an error and not entered again. When the chunk table of the image
     /// is damaged as a whole, that is all that is said.
     pub fn walk(&self) -> impl Iterator<Item = Result<WalkEntry>> + '_ {
+        self.walk_from(self.root(), Vec::new())
+    }
+
+    /// As [`Self::walk`], beginning with any entry, whose path is `path`.
+    pub fn walk_from(
+        &self,
+        entry: EntryRef,
+        path: Vec<u8>,
+    ) -> impl Iterator<Item = Result<WalkEntry>> + '_ {
         Walk {
             image: self,
             visited: vec![false; count(self.metadata().partition.directory_count())],
             stack: Vec::new(),
             path: Vec::new(),
-            begun: false,
+            start: Some((entry, path)),
             left: self.entry_count(),
         }
     }
@@ -75,7 +84,8 @@ struct Walk<'a> {
     stack: Vec<Level>,
     /// Path of the innermost directory.
     path: Vec<u8>,
-    begun: bool,
+    /// Where the walk begins, until it has.
+    start: Option<(EntryRef, Vec<u8>)>,
     /// Entries that there can still be. Directories of a damaged image can share entries, which would make a walk take
     /// the square of their number.
     left: u32,
@@ -148,12 +158,11 @@ impl Iterator for Walk<'_> {
     type Item = Result<WalkEntry>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        if !self.begun {
-            self.begun = true;
+        if let Some((entry, path)) = self.start.take() {
             if let Err(error) = self.image.metadata().check_chunk_order() {
                 return Some(Err(error));
             }
-            return Some(self.visit(self.image.root(), Vec::new()));
+            return Some(self.visit(entry, path));
         }
         loop {
             let level = self.stack.last_mut()?;

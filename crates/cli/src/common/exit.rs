@@ -79,6 +79,11 @@ fn hint(kind: ErrorKind) -> Option<&'static str> {
     }
 }
 
+/// The code of a program that reported so many errors and did the rest.
+pub(crate) const fn of_errors(errors: u64) -> u8 {
+    if errors == 0 { SUCCESS } else { FAILURE }
+}
+
 /// The code as `main` returns it.
 pub(crate) fn exit_code(code: u8) -> ExitCode {
     ExitCode::from(code)

@@ -66,7 +66,8 @@ pub(crate) fn report(logger: &Logger, failure: &Failure) -> u8 {
 pub(crate) fn command<P: Program>() -> Command {
     let command = P::Options::command()
         .name(P::NAME)
-        .bin_name(P::NAME)
+        // A subcommand is known by a dash, as in the name of its manual page, and called with a space.
+        .bin_name(P::NAME.replacen("durin-", "durin ", 1))
         .version(format!("({})", banner::release()))
         .disable_help_flag(true)
         .disable_version_flag(true)

@@ -19,6 +19,13 @@ pub(crate) fn text_width() -> usize {
         .min(TEXT_WIDTH_MAX)
 }
 
+/// The width of standard output, in columns.
+pub(crate) fn stdout_width() -> usize {
+    columns_of(std::io::stdout())
+        .or_else(columns_from_environment)
+        .unwrap_or(WIDTH_DEFAULT)
+}
+
 /// Columns and rows of the terminal on standard error.
 pub(crate) fn stderr_size() -> (usize, usize) {
     let size = rustix::termios::tcgetwinsize(std::io::stderr()).ok();

@@ -12,6 +12,7 @@ use crate::common::exit::{self, Failure};
 use crate::common::logger::{Level, Logger};
 use crate::common::program::{self, Program};
 use crate::common::{arguments, banner, man, output};
+use crate::everyday::{cat, diff, du, find, grep, info, ls, mounts, stat, tree, unmount};
 use crate::{dwarfs, dwarfsck, dwarfsextract, mkdwarfs};
 
 /// One of the programs in this executable.
@@ -54,6 +55,46 @@ const TOOLS: [Tool; 4] = [
         command: program::command::<dwarfsextract::Dwarfsextract>,
         about: "unpack an image into a directory",
     },
+];
+
+/// A command that only exists as a subcommand.
+macro_rules! everyday {
+    ($command:ty, $subcommand:literal, $about:literal) => {
+        everyday!($command, $subcommand, $about, program::main::<$command>)
+    };
+    ($command:ty, $subcommand:literal, $about:literal, $main:expr) => {
+        Tool {
+            name: <$command>::NAME,
+            subcommand: $subcommand,
+            main: $main,
+            command: program::command::<$command>,
+            about: $about,
+        }
+    };
+}
+
+/// The everyday commands, in the order of the help.
+const EVERYDAY: [Tool; 11] = [
+    everyday!(info::InfoCommand, "info", "tell what an image is"),
+    everyday!(ls::Ls, "ls", "list directories of an image"),
+    everyday!(tree::Tree, "tree", "show directories of an image as a tree"),
+    everyday!(
+        find::Find,
+        "find",
+        "find entries by conditions",
+        find::main_with
+    ),
+    everyday!(stat::Stat, "stat", "show all attributes, and where data is"),
+    everyday!(
+        du::Du,
+        "du",
+        "show what directories take, before and after packing"
+    ),
+    everyday!(cat::Cat, "cat", "write files to standard output"),
+    everyday!(grep::Grep, "grep", "search files for lines"),
+    everyday!(diff::Diff, "diff", "compare images and directories"),
+    everyday!(mounts::Mounts, "mounts", "list mounted images"),
+    everyday!(unmount::Unmount, "unmount", "unmount images"),
 ];
 
 /// Runs the program that the arguments of the process ask for.
@@ -114,6 +155,7 @@ fn choose(arguments: &[OsString]) -> Choice {
             let name = name.strip_prefix("--tool=").unwrap_or(name);
             let tool = TOOLS
                 .iter()
+                .chain(&EVERYDAY)
                 .find(|tool| tool.name == name || tool.subcommand == name);
             tool.map_or_else(|| Choice::Unknown(first.clone()), Choice::Tool)
         }
@@ -153,6 +195,10 @@ fn help() -> String {
             tool.subcommand, tool.about, tool.name
         ));
     }
+    text.push_str("\nLooking into images without mounting them:\n");
+    for tool in &EVERYDAY {
+        text.push_str(&format!("  {:<8} {}\n", tool.subcommand, tool.about));
+    }
     text.push_str(
         "\nThe name of a program works as a subcommand, too, and so does a link to this executable with that name.\n\
          'durin SUBCOMMAND --help' shows the options.\n",
@@ -162,7 +208,8 @@ fn help() -> String {
 
 /// The definitions of all programs, this one included.
 fn all_commands() -> Vec<Command> {
-    let mut commands: Vec<Command> = TOOLS.iter().map(|tool| (tool.command)()).collect();
+    let tools = TOOLS.iter().chain(&EVERYDAY);
+    let mut commands: Vec<Command> = tools.map(|tool| (tool.command)()).collect();
     let mut durin = Command::new("durin")
         .version(format!("({})", banner::release()))
         .about("All DwarFS programs in one: build, mount, check and extract images");
@@ -170,6 +217,9 @@ fn all_commands() -> Vec<Command> {
         durin = durin.subcommand(
             Command::new(tool.subcommand).about(format!("{} (as {})", tool.about, tool.name)),
         );
+    }
+    for tool in &EVERYDAY {
+        durin = durin.subcommand(Command::new(tool.subcommand).about(tool.about));
     }
     commands.push(durin);
     commands

@@ -62,11 +62,7 @@ impl Program for Dwarfsck {
             return Ok(exit::FAILURE);
         }
         let errors = answer(&image, options, logger)?;
-        Ok(if errors > 0 {
-            exit::FAILURE
-        } else {
-            exit::SUCCESS
-        })
+        Ok(exit::of_errors(errors))
     }
 }
 

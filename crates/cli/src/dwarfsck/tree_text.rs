@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use crate::common::exit::Failure;
 use crate::common::output::write_failed;
 use crate::common::{escape, mode};
+use crate::everyday::record;
 
 /// How much is told of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -129,7 +130,7 @@ fn json_entry(image: &Image, entry: &WalkEntry) -> Result<Value> {
         "modestring": mode::display(attr.mode),
         "inode": attr.inode.0,
         "name": String::from_utf8_lossy(name),
-        "type": type_name(attr.kind),
+        "type": record::type_name(attr.kind),
     });
     let more = match attr.kind {
         FileKind::Directory => json!({ "inodes": [] }),
@@ -147,16 +148,4 @@ fn json_entry(image: &Image, entry: &WalkEntry) -> Result<Value> {
         json.extend(more);
     }
     Ok(json)
-}
-
-fn type_name(kind: FileKind) -> &'static str {
-    match kind {
-        FileKind::Directory => "directory",
-        FileKind::Regular => "file",
-        FileKind::Symlink => "link",
-        FileKind::BlockDevice => "blockdev",
-        FileKind::CharDevice => "chardev",
-        FileKind::Fifo => "fifo",
-        FileKind::Socket => "socket",
-    }
 }

@@ -1,0 +1,279 @@
+//! Searching one file: lines that match, with what surrounds them, in bounded memory.
+
+use std::collections::VecDeque;
+
+use durin_format::{InodeNum, Result};
+use durin_reader::Image;
+use regex::bytes::Regex;
+
+/// Bytes read at a time.
+const READ_LEN: usize = 1 << 18;
+
+/// Longer lines are searched in pieces of this length.
+const LINE_LEN_MAX: usize = 1 << 20;
+
+/// A file with a NUL among so many bytes is binary, as in grep(1).
+const PROBE_LEN: usize = 32 << 10;
+
+/// Output of one file is kept until its turn comes; a file with more gives the rest up, and says so.
+const OUTPUT_LEN_MAX: usize = 64 << 20;
+
+/// What is wanted of a file.
+#[derive(Clone, Debug)]
+pub(super) struct Search {
+    pub(super) pattern: Regex,
+    /// Lines that do not match.
+    pub(super) is_inverted: bool,
+    /// Search binary files like text.
+    pub(super) is_text: bool,
+    /// Whether one line is enough.
+    pub(super) stops_at_first: bool,
+    /// Stop after so many lines.
+    pub(super) count_max: u64,
+    pub(super) before: usize,
+    pub(super) after: usize,
+    /// Only the parts of lines that match.
+    pub(super) only_matching: bool,
+}
+
+/// A line for output.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Line {
+    pub(super) number: u64,
+    pub(super) text: Vec<u8>,
+    /// Whether it matches, and does not only surround one that does.
+    pub(super) is_match: bool,
+}
+
+/// What was found in a file.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Found {
+    /// Lines that match.
+    pub(super) count: u64,
+    /// Lines for output; none of a binary file.
+    pub(super) lines: Vec<Line>,
+    pub(super) is_binary: bool,
+    /// Whether there would have been more lines than are kept.
+    pub(super) is_cut: bool,
+}
+
+impl Search {
+    /// Searches a file of an image.
+    pub(super) fn file(&self, image: &Image, inode: InodeNum) -> Result<Found> {
+        self.stream(|offset, buffer| image.read_at(inode, offset, buffer))
+    }
+
+    /// Searches what `read` gives at an offset, 0 bytes at the end.
+    fn stream(&self, mut read: impl FnMut(u64, &mut [u8]) -> Result<usize>) -> Result<Found> {
+        let mut state = State::new(self);
+        let mut buffer = Vec::new();
+        let mut offset = 0;
+        loop {
+            let kept = buffer.len();
+            buffer.resize(kept + READ_LEN, 0);
+            let len = read(offset, buffer.get_mut(kept..).unwrap_or_default())?;
+            buffer.truncate(kept + len);
+            if offset == 0 && !self.is_text {
+                let probe = buffer.get(..PROBE_LEN).unwrap_or(&buffer);
+                state.found.is_binary = probe.contains(&0);
+            }
+            offset += len as u64;
+            let is_end = len == 0;
+            let used = state.lines(&buffer, is_end);
+            if is_end || state.is_done {
+                return Ok(state.found);
+            }
+            buffer.drain(..used);
+        }
+    }
+}
+
+struct State<'a> {
+    search: &'a Search,
+    found: Found,
+    number: u64,
+    /// The last lines that did not match.
+    before: VecDeque<Line>,
+    /// Lines still to be shown after a match.
+    after_left: usize,
+    output_len: usize,
+    is_done: bool,
+}
+
+impl<'a> State<'a> {
+    fn new(search: &'a Search) -> Self {
+        Self {
+            search,
+            found: Found::default(),
+            number: 0,
+            before: VecDeque::new(),
+            after_left: 0,
+            output_len: 0,
+            is_done: false,
+        }
+    }
+
+    /// Takes all whole lines of `bytes`, at the end the rest, too; returns how many bytes those were.
+    fn lines(&mut self, bytes: &[u8], is_end: bool) -> usize {
+        let mut at = 0;
+        while let Some(rest) = bytes.get(at..).filter(|rest| !rest.is_empty()) {
+            let (line, len) = match rest.iter().position(|byte| *byte == b'\n') {
+                Some(end) => (rest.get(..end).unwrap_or(rest), end + 1),
+                None if is_end || rest.len() >= LINE_LEN_MAX => (rest, rest.len()),
+                None => break,
+            };
+            at += len;
+            self.line(line);
+            if self.is_done {
+                break;
+            }
+        }
+        at
+    }
+
+    fn line(&mut self, line: &[u8]) {
+        self.number += 1;
+        let is_match = self.search.pattern.is_match(line) != self.search.is_inverted;
+        if is_match {
+            self.found.count += 1;
+            self.is_done = self.search.stops_at_first || self.found.is_binary;
+            while let Some(line) = self.before.pop_front() {
+                self.keep(line);
+            }
+            self.after_left = self.search.after;
+            self.matching(line);
+            if self.found.count >= self.search.count_max {
+                self.is_done = true;
+            }
+        } else if self.after_left > 0 {
+            self.after_left -= 1;
+            self.keep(self.as_line(line, false));
+        } else if self.search.before > 0 {
+            if self.before.len() == self.search.before {
+                self.before.pop_front();
+            }
+            self.before.push_back(self.as_line(line, false));
+        }
+    }
+
+    fn matching(&mut self, line: &[u8]) {
+        if self.search.stops_at_first || self.found.is_binary {
+            return;
+        }
+        if self.search.only_matching {
+            let search = self.search;
+            for part in search
+                .pattern
+                .find_iter(line)
+                .filter(|part| !part.is_empty())
+            {
+                self.keep(self.as_line(part.as_bytes(), true));
+            }
+        } else {
+            self.keep(self.as_line(line, true));
+        }
+    }
+
+    fn as_line(&self, text: &[u8], is_match: bool) -> Line {
+        Line {
+            number: self.number,
+            text: text.to_vec(),
+            is_match,
+        }
+    }
+
+    fn keep(&mut self, line: Line) {
+        self.output_len += line.text.len() + size_of::<Line>();
+        if self.output_len > OUTPUT_LEN_MAX {
+            self.found.is_cut = true;
+        } else {
+            self.found.lines.push(line);
+        }
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use super::*;
+
+    fn search(pattern: &str) -> Search {
+        Search {
+            pattern: Regex::new(pattern).unwrap(),
+            is_inverted: false,
+            is_text: false,
+            stops_at_first: false,
+            count_max: u64::MAX,
+            before: 0,
+            after: 0,
+            only_matching: false,
+        }
+    }
+
+    /// Searches `text`, given in reads of `step` bytes.
+    fn find(search: &Search, text: &[u8], step: usize) -> Found {
+        let read = |offset: u64, buffer: &mut [u8]| {
+            let rest = text.get(usize::try_from(offset).unwrap()..).unwrap();
+            let len = rest.len().min(step).min(buffer.len());
+            buffer[..len].copy_from_slice(&rest[..len]);
+            Ok(len)
+        };
+        search.stream(read).unwrap()
+    }
+
+    fn numbers(found: &Found) -> Vec<u64> {
+        found.lines.iter().map(|line| line.number).collect()
+    }
+
+    #[test]
+    fn lines_are_whole_however_they_are_read() {
+        let text = b"one\ntwo\nthree two\n\nend two";
+        for step in [1, 2, 3, 7, 100] {
+            let found = find(&search("two"), text, step);
+            assert_eq!((found.count, numbers(&found)), (3, vec![2, 3, 5]), "{step}");
+            assert_eq!(found.lines[2].text, b"end two");
+        }
+        let inverted = Search {
+            is_inverted: true,
+            ..search("two")
+        };
+        assert_eq!(numbers(&find(&inverted, text, 4)), [1, 4]);
+    }
+
+    #[test]
+    fn surroundings_are_shown_once() {
+        let text = b"1\n2\nx\nx\n5\n6\n7\nx\n";
+        let with = Search {
+            before: 1,
+            after: 1,
+            ..search("x")
+        };
+        let found = find(&with, text, 3);
+        assert_eq!(numbers(&found), [2, 3, 4, 5, 7, 8]);
+        assert_eq!(found.count, 3);
+    }
+
+    #[test]
+    fn binary_files_end_at_the_first_match() {
+        let text = b"a\0b\nx\nx\n";
+        let found = find(&search("x"), text, 100);
+        assert_eq!(
+            (found.is_binary, found.count, found.lines.len()),
+            (true, 1, 0)
+        );
+        let as_text = Search {
+            is_text: true,
+            ..search("x")
+        };
+        assert_eq!(find(&as_text, text, 100).lines.len(), 2);
+    }
+
+    #[test]
+    fn a_line_without_end_is_searched_in_pieces() {
+        let mut text = vec![b'a'; 3 * LINE_LEN_MAX];
+        text.push(b'x');
+        let found = find(&search("x"), &text, READ_LEN);
+        assert_eq!(found.count, 1);
+        assert!(found.lines[0].text.len() <= LINE_LEN_MAX + READ_LEN);
+    }
+}
