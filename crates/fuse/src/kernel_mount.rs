@@ -264,7 +264,7 @@ fn detach(path: &Path) {
     let flags = UnmountFlags::NOFOLLOW | UnmountFlags::DETACH;
     if rustix::mount::unmount(path, flags).is_err() {
         // The caller reports its own error; that this failed, too, adds nothing to it.
-        fusermount::unmount(path).ok();
+        fusermount::unmount(path, true).ok();
     }
 }
 

@@ -1,7 +1,6 @@
 //! `durin find`: entries of an image by conditions.
 
 use std::ffi::OsString;
-use std::io::Write;
 use std::process::ExitCode;
 
 use clap::{ArgMatches, Parser};

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use clap::{ArgMatches, Parser};
-use durin_format::section::SectionType;
+use durin_format::section::{CompressionType, SectionType};
 use durin_reader::{FileKind, Image, Info};
 use serde_json::json;
 
@@ -94,7 +94,8 @@ impl Facts {
         let blocks = info.sections.iter();
         for block in blocks.filter(|section| section.section_type == SectionType::Block) {
             let name = match block.compression {
-                Some(compression) => compression.to_string(),
+                Some(CompressionType::None) => "stored".to_owned(),
+                Some(compression) => compression.name().to_ascii_lowercase(),
                 None => "unreadable".to_owned(),
             };
             let sum = codecs.entry(name).or_default();

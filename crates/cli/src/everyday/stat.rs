@@ -1,7 +1,6 @@
 //! `durin stat`: everything that is known about a file of an image, its place in the blocks included.
 
 use std::collections::BTreeSet;
-use std::io::Write;
 
 use clap::{ArgMatches, Parser};
 use durin_format::Result;

@@ -85,11 +85,6 @@ impl Target {
         self.source.open(&self.image, workers, logger)
     }
 
-    /// The image as it was named.
-    pub(crate) fn image_path(&self) -> &std::path::Path {
-        &self.image
-    }
-
     /// The paths that were given.
     pub(crate) fn paths(&self) -> &[OsString] {
         &self.paths

@@ -24,6 +24,24 @@ fn help_of_each_program() {
     check(durin().arg("--help"), &expect_file!["help/durin.txt"]);
 }
 
+/// The subcommands of `durin` that look into images.
+const EVERYDAY: [&str; 11] = [
+    "info", "ls", "tree", "find", "stat", "du", "cat", "grep", "diff", "mounts", "unmount",
+];
+
+#[test]
+fn help_of_each_everyday_command() {
+    for name in EVERYDAY {
+        let file = format!(
+            "{}/tests/it/help/durin-{name}.txt",
+            env!("CARGO_MANIFEST_DIR")
+        );
+        check(durin().args([name, "--help"]), &expect_file![file]);
+        let manual = stdout(&durin().args([name, "--man"]).succeed());
+        assert!(manual.starts_with("NAME\n"), "{manual}");
+    }
+}
+
 #[test]
 fn short_and_long_forms_of_help_agree() {
     for program in [mkdwarfs, dwarfs, dwarfsck, dwarfsextract, durin] {
@@ -104,6 +122,12 @@ fn manual_pages_are_written() {
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
         .collect();
     names.sort();
+    assert!(
+        EVERYDAY
+            .iter()
+            .all(|name| names.contains(&format!("durin-{name}.1")))
+    );
+    names.retain(|name| !name.starts_with("durin-"));
     assert_eq!(
         names,
         [

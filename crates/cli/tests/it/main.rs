@@ -8,6 +8,7 @@ mod durin;
 mod dwarfs;
 mod dwarfsck;
 mod dwarfsextract;
+mod everyday;
 mod help;
 mod mkdwarfs;
 mod progress;

@@ -4,7 +4,6 @@ mod content;
 mod side;
 
 use std::cmp::Ordering;
-use std::io::Write;
 use std::path::PathBuf;
 
 use clap::{ArgMatches, Parser};
