@@ -24,11 +24,11 @@ pub(crate) struct Options {
     target: Target,
 
     /// Begin after so many bytes of each file
-    #[arg(long, value_name = "SIZE", default_value = "0", value_parser = byte_size, hide_default_value = true)]
+    #[arg(help_heading = "What to show", long, value_name = "SIZE", default_value = "0", value_parser = byte_size, hide_default_value = true)]
     skip: u64,
 
     /// Write at most so many bytes of each file
-    #[arg(long, value_name = "SIZE", value_parser = byte_size)]
+    #[arg(help_heading = "What to show", long, value_name = "SIZE", value_parser = byte_size)]
     bytes: Option<u64>,
 
     #[command(flatten)]

@@ -28,23 +28,28 @@ pub(crate) struct Options {
     target: Target,
 
     /// Only a total for each path
-    #[arg(short, long)]
+    #[arg(help_heading = "What to show", short, long)]
     summarize: bool,
 
     /// Files, too
-    #[arg(short, long, conflicts_with = "summarize")]
+    #[arg(
+        help_heading = "What to show",
+        short,
+        long,
+        conflicts_with = "summarize"
+    )]
     all: bool,
 
     /// Show directories down to this depth
-    #[arg(short = 'd', long, value_name = "N", default_value_t = usize::MAX, hide_default_value = true)]
+    #[arg(help_heading = "What to show", short = 'd', long, value_name = "N", default_value_t = usize::MAX, hide_default_value = true)]
     max_depth: usize,
 
     /// Numbers of bytes instead of sizes with units
-    #[arg(short, long)]
+    #[arg(help_heading = "What to show", short, long)]
     bytes: bool,
 
     /// One JSON object a directory and line
-    #[arg(short, long)]
+    #[arg(help_heading = "What to show", short, long)]
     json: bool,
 
     #[command(flatten)]

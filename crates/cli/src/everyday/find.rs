@@ -30,27 +30,33 @@ pub(crate) struct Options {
     conditions: Conditions,
 
     /// Go at most so deep; 0 is the path itself
-    #[arg(long, value_name = "N", default_value_t = usize::MAX, hide_default_value = true)]
+    #[arg(help_heading = "What to show", long, value_name = "N", default_value_t = usize::MAX, hide_default_value = true)]
     max_depth: usize,
 
     /// Show nothing above that depth
-    #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
+    #[arg(
+        help_heading = "What to show",
+        long,
+        value_name = "N",
+        default_value_t = 0,
+        hide_default_value = true
+    )]
     min_depth: usize,
 
     /// End paths with a NUL, and escape nothing in them
-    #[arg(short = '0', long, conflicts_with_all = ["long", "json"])]
+    #[arg(help_heading = "What to show", short = '0', long, conflicts_with_all = ["long", "json"])]
     print0: bool,
 
     /// Mode, owner, size and time, too
-    #[arg(short, long, conflicts_with = "json")]
+    #[arg(help_heading = "What to show", short, long, conflicts_with = "json")]
     long: bool,
 
     /// One JSON object an entry and line
-    #[arg(short, long)]
+    #[arg(help_heading = "What to show", short, long)]
     json: bool,
 
     /// Only how many there are
-    #[arg(short, long, conflicts_with_all = ["long", "json", "print0"])]
+    #[arg(help_heading = "What to show", short, long, conflicts_with_all = ["long", "json", "print0"])]
     count: bool,
 
     #[command(flatten)]

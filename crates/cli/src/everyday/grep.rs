@@ -39,43 +39,49 @@ pub(crate) struct Options {
     target: Target,
 
     /// The pattern is a plain text
-    #[arg(short = 'F', long)]
+    #[arg(help_heading = "What to show", short = 'F', long)]
     fixed_strings: bool,
 
     /// Upper and lower case alike
-    #[arg(short, long)]
+    #[arg(help_heading = "What to show", short, long)]
     ignore_case: bool,
 
     /// Only whole words
-    #[arg(short, long)]
+    #[arg(help_heading = "What to show", short, long)]
     word_regexp: bool,
 
     /// Lines that do not match
-    #[arg(short = 'v', long)]
+    #[arg(help_heading = "What to show", short = 'v', long)]
     invert_match: bool,
 
     /// Numbers of lines, too
-    #[arg(short = 'n', long)]
+    #[arg(help_heading = "What to show", short = 'n', long)]
     line_number: bool,
 
     /// Only the paths of files with matches
-    #[arg(short = 'l', long, conflicts_with_all = ["count", "only_matching", "json"])]
+    #[arg(help_heading = "What to show", short = 'l', long, conflicts_with_all = ["count", "only_matching", "json"])]
     files_with_matches: bool,
 
     /// Only how many lines of each file match
-    #[arg(short, long, conflicts_with_all = ["only_matching", "json"])]
+    #[arg(help_heading = "What to show", short, long, conflicts_with_all = ["only_matching", "json"])]
     count: bool,
 
     /// Only the parts that match
-    #[arg(short, long, conflicts_with = "invert_match")]
+    #[arg(
+        help_heading = "What to show",
+        short,
+        long,
+        conflicts_with = "invert_match"
+    )]
     only_matching: bool,
 
     /// At most so many lines of a file
-    #[arg(short, long, value_name = "N", default_value_t = u64::MAX, hide_default_value = true)]
+    #[arg(help_heading = "What to show", short, long, value_name = "N", default_value_t = u64::MAX, hide_default_value = true)]
     max_count: u64,
 
     /// Lines after a match, too
     #[arg(
+        help_heading = "What to show",
         short = 'A',
         long,
         value_name = "N",
@@ -86,6 +92,7 @@ pub(crate) struct Options {
 
     /// Lines before a match, too
     #[arg(
+        help_heading = "What to show",
         short = 'B',
         long,
         value_name = "N",
@@ -96,6 +103,7 @@ pub(crate) struct Options {
 
     /// Both
     #[arg(
+        help_heading = "What to show",
         short = 'C',
         long,
         value_name = "N",
@@ -105,31 +113,31 @@ pub(crate) struct Options {
     context: usize,
 
     /// No paths before lines
-    #[arg(long)]
+    #[arg(help_heading = "What to show", long)]
     no_filename: bool,
 
     /// Search binary files like text
-    #[arg(short = 'a', long)]
+    #[arg(help_heading = "What to show", short = 'a', long)]
     text: bool,
 
     /// Only files whose name matches
-    #[arg(long, value_name = "GLOB", value_parser = glob)]
+    #[arg(help_heading = "What to show", long, value_name = "GLOB", value_parser = glob)]
     include: Vec<Glob>,
 
     /// No files whose name matches
-    #[arg(long, value_name = "GLOB", value_parser = glob)]
+    #[arg(help_heading = "What to show", long, value_name = "GLOB", value_parser = glob)]
     exclude: Vec<Glob>,
 
     /// Nothing but the exit status
-    #[arg(short, long)]
+    #[arg(help_heading = "What to show", short, long)]
     quiet: bool,
 
     /// One JSON object a line
-    #[arg(short, long)]
+    #[arg(help_heading = "What to show", short, long)]
     json: bool,
 
     /// Threads [default: number of processors]
-    #[arg(long, value_name = "N", value_parser = worker_count)]
+    #[arg(help_heading = "What to show", long, value_name = "N", value_parser = worker_count)]
     num_workers: Option<usize>,
 
     #[command(flatten)]

@@ -28,7 +28,7 @@ pub(crate) struct Options {
     source: ImageArguments,
 
     /// One JSON object an image and line
-    #[arg(short, long)]
+    #[arg(help_heading = "What to show", short, long)]
     json: bool,
 
     #[command(flatten)]

@@ -25,31 +25,42 @@ pub(crate) struct Options {
     target: Target,
 
     /// Mode, links, owner, size and time, too
-    #[arg(short, long)]
+    #[arg(help_heading = "What to show", short, long)]
     long: bool,
 
     /// Directories below, too
-    #[arg(short = 'R', long)]
+    #[arg(help_heading = "What to show", short = 'R', long)]
     recursive: bool,
 
     /// The directory itself and not what is in it
-    #[arg(short, long, conflicts_with = "recursive")]
+    #[arg(
+        help_heading = "What to show",
+        short,
+        long,
+        conflicts_with = "recursive"
+    )]
     directory: bool,
 
     /// By what to sort
-    #[arg(short, long, value_name = "KEY", default_value = "name")]
+    #[arg(
+        help_heading = "What to show",
+        short,
+        long,
+        value_name = "KEY",
+        default_value = "name"
+    )]
     sort: Key,
 
     /// The other way round
-    #[arg(short, long)]
+    #[arg(help_heading = "What to show", short, long)]
     reverse: bool,
 
     /// Sizes with units
-    #[arg(long)]
+    #[arg(help_heading = "What to show", long)]
     human: bool,
 
     /// One JSON object an entry and line
-    #[arg(short, long)]
+    #[arg(help_heading = "What to show", short, long)]
     json: bool,
 
     #[command(flatten)]

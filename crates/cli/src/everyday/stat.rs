@@ -27,15 +27,15 @@ pub(crate) struct Options {
     target: Target,
 
     /// What a link points to and not the link
-    #[arg(short = 'L', long)]
+    #[arg(help_heading = "What to show", short = 'L', long)]
     dereference: bool,
 
     /// All chunks and not the first few
-    #[arg(long)]
+    #[arg(help_heading = "What to show", long)]
     chunks: bool,
 
     /// One JSON object a file and line
-    #[arg(short, long)]
+    #[arg(help_heading = "What to show", short, long)]
     json: bool,
 
     #[command(flatten)]

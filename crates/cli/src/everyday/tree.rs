@@ -23,19 +23,19 @@ pub(crate) struct Options {
     target: Target,
 
     /// How deep to go
-    #[arg(short = 'L', long, value_name = "N", default_value_t = usize::MAX, hide_default_value = true)]
+    #[arg(help_heading = "What to show", short = 'L', long, value_name = "N", default_value_t = usize::MAX, hide_default_value = true)]
     level: usize,
 
     /// Only directories
-    #[arg(short, long)]
+    #[arg(help_heading = "What to show", short, long)]
     directories: bool,
 
     /// Sizes of files, too
-    #[arg(short, long)]
+    #[arg(help_heading = "What to show", short, long)]
     size: bool,
 
     /// One JSON object an entry and line
-    #[arg(short, long)]
+    #[arg(help_heading = "What to show", short, long)]
     json: bool,
 
     #[command(flatten)]

@@ -47,31 +47,31 @@ pub(crate) struct Options {
     source: ImageArguments,
 
     /// Types, contents and link targets only
-    #[arg(short, long)]
+    #[arg(help_heading = "What to show", short, long)]
     content_only: bool,
 
     /// Leave out modification times
-    #[arg(long)]
+    #[arg(help_heading = "What to show", long)]
     no_times: bool,
 
     /// Leave out owners and groups
-    #[arg(long)]
+    #[arg(help_heading = "What to show", long)]
     no_owners: bool,
 
     /// Read all contents, also where blocks say that they are the same
-    #[arg(long)]
+    #[arg(help_heading = "What to show", long)]
     read_all: bool,
 
     /// Nothing but the exit status
-    #[arg(short, long)]
+    #[arg(help_heading = "What to show", short, long)]
     quiet: bool,
 
     /// One JSON object a difference and line
-    #[arg(short, long)]
+    #[arg(help_heading = "What to show", short, long)]
     json: bool,
 
     /// Threads [default: number of processors]
-    #[arg(short = 'n', long, value_name = "N", value_parser = worker_count)]
+    #[arg(help_heading = "What to show", short = 'n', long, value_name = "N", value_parser = worker_count)]
     num_workers: Option<usize>,
 
     #[command(flatten)]
