@@ -32,11 +32,32 @@ pub(crate) fn page(command: &Command) -> Result<String, Failure> {
     Ok(String::from_utf8_lossy(&roff).into_owned())
 }
 
-/// The text about scripts, which is a document of its own, too.
-const SCRIPTING: &str = include_str!("../../../../docs/scripting.md");
+/// A page that is a document of its own, too: name, chapter, what it is about, text.
+type Document = (&'static str, u8, &'static str, &'static str);
 
-/// Writes the page of each of `commands` to `NAME.1` in the directory `dir`, which is created if needed, and that about
-/// scripts beside them.
+const DOCUMENTS: [Document; 3] = [
+    (
+        "dwarfs-format",
+        5,
+        "the format of DwarFS images",
+        include_str!("../../../../docs/format.md"),
+    ),
+    (
+        "dwarfs-env",
+        7,
+        "environment variables of mkdwarfs, dwarfs, dwarfsck, dwarfsextract and durin",
+        include_str!("../../../../docs/environment.md"),
+    ),
+    (
+        "mkdwarfs-script",
+        7,
+        "scripts that decide what mkdwarfs packs",
+        include_str!("../../../../docs/scripting.md"),
+    ),
+];
+
+/// Writes the page of each of `commands` to `NAME.1` in the directory `dir`, which is created if needed, and those of the
+/// documents beside them.
 pub(crate) fn write_pages(dir: &Path, commands: &[Command]) -> Result<(), Failure> {
     let failed = |source| {
         Error::io(
@@ -49,19 +70,13 @@ pub(crate) fn write_pages(dir: &Path, commands: &[Command]) -> Result<(), Failur
     };
     fs::create_dir_all(dir).map_err(failed)?;
     for command in commands {
-        fs::write(
-            dir.join(format!("{}.1", command.get_name())),
-            page(command)?,
-        )
-        .map_err(failed)?;
+        let name = format!("{}.1", command.get_name());
+        fs::write(dir.join(name), page(command)?).map_err(failed)?;
     }
-    let scripting = man_text::page(
-        "mkdwarfs-script",
-        7,
-        "scripts that decide what mkdwarfs packs",
-        SCRIPTING,
-    );
-    fs::write(dir.join("mkdwarfs-script.7"), scripting).map_err(failed)?;
+    for (name, chapter, about, text) in DOCUMENTS {
+        let page = man_text::page(name, chapter, about, text);
+        fs::write(dir.join(format!("{name}.{chapter}")), page).map_err(failed)?;
+    }
     Ok(())
 }
 

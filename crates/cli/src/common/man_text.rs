@@ -1,5 +1,5 @@
-//! Manual pages from texts in Markdown, of which our documents use little: headings, paragraphs, lists, tables of two
-//! columns, blocks of code, and code within a line.
+//! Manual pages from texts in Markdown, of which our documents use little: headings, paragraphs, lists, tables (whose first
+//! column names what the others explain), blocks of code, and code within a line.
 
 /// Returns `text` as a page for `man(1)`; its first heading is the title, for which the page has its own line.
 pub(crate) fn page(name: &str, section: u8, about: &str, text: &str) -> String {
@@ -43,7 +43,7 @@ pub(crate) fn page(name: &str, section: u8, about: &str, text: &str) -> String {
                 roff.push_str(&format!(
                     ".TP\n{}\n{}\n",
                     guarded(&inline(tag)),
-                    guarded(&inline(rest))
+                    guarded(&inline(&rest.replace(" | ", "; ")))
                 ));
             }
             _ => roff.push_str(&text_line(line)),

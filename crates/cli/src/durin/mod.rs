@@ -11,7 +11,7 @@ use clap::Command;
 use crate::common::exit::{self, Failure};
 use crate::common::logger::{Level, Logger};
 use crate::common::program::{self, Program};
-use crate::common::{arguments, banner, man, output};
+use crate::common::{arguments, banner, completions, man, output};
 use crate::everyday::{cat, diff, du, find, grep, info, ls, mounts, stat, tree, unmount};
 use crate::{dwarfs, dwarfsck, dwarfsextract, mkdwarfs};
 
@@ -115,6 +115,7 @@ pub fn main() -> ExitCode {
         }
         Choice::Text(text) => finish(output::print(&text)),
         Choice::ManualPages(dir) => finish(man::write_pages(Path::new(&dir), &all_commands())),
+        Choice::Completions(rest) => finish(completions::run(&rest, all_commands_in_full())),
         Choice::Unknown(what) => finish(Err(Failure::Usage(format!(
             "'{}' is not a subcommand; 'durin --help' lists them",
             what.to_string_lossy()
@@ -137,6 +138,8 @@ enum Choice {
     Text(String),
     /// `durin man DIR`, for those who build packages; not shown in the help.
     ManualPages(OsString),
+    /// `durin completions SHELL [DIR]`, for them and for users.
+    Completions(Vec<OsString>),
     NoDirectory,
     Unknown(OsString),
 }
@@ -151,6 +154,7 @@ fn choose(arguments: &[OsString]) -> Choice {
         Some("man") => arguments
             .get(2)
             .map_or(Choice::NoDirectory, |dir| Choice::ManualPages(dir.clone())),
+        Some("completions") => Choice::Completions(arguments.get(2..).unwrap_or_default().to_vec()),
         Some(name) => {
             let name = name.strip_prefix("--tool=").unwrap_or(name);
             let tool = TOOLS
@@ -201,7 +205,7 @@ fn help() -> String {
     }
     text.push_str(
         "\nThe name of a program works as a subcommand, too, and so does a link to this executable with that name.\n\
-         'durin SUBCOMMAND --help' shows the options.\n",
+         'durin SUBCOMMAND --help' shows the options; 'durin completions SHELL' writes completions for bash, zsh or fish.\n",
     );
     text
 }
@@ -220,6 +224,17 @@ fn all_commands() -> Vec<Command> {
     }
     for tool in &EVERYDAY {
         durin = durin.subcommand(Command::new(tool.subcommand).about(tool.about));
+    }
+    commands.push(durin);
+    commands
+}
+
+/// The same, with all options of the subcommands of `durin`.
+fn all_commands_in_full() -> Vec<Command> {
+    let mut commands: Vec<Command> = TOOLS.iter().map(|tool| (tool.command)()).collect();
+    let mut durin = Command::new("durin");
+    for tool in TOOLS.iter().chain(&EVERYDAY) {
+        durin = durin.subcommand((tool.command)().name(tool.subcommand));
     }
     commands.push(durin);
     commands

@@ -85,7 +85,7 @@ type Strokes = [&'static str; 4];
 
 fn strokes() -> Strokes {
     if terminal::locale_is_utf8() {
-        ["│   ", "    ", "├── ", "└── "]
+        ["\u{2502}   ", "    ", "\u{251c}\u{2500}\u{2500} ", "\u{2514}\u{2500}\u{2500} "]
     } else {
         ["|   ", "    ", "|-- ", "`-- "]
     }

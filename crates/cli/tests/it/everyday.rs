@@ -110,7 +110,7 @@ fn tree_draws() {
     let run = command(&place, "tree", &["-L1", "image.dwarfs"]).env("LC_ALL", "C.UTF-8");
     assert_eq!(
         stdout(&run.succeed()),
-        ".\n├── hello\n└── sub\n\n1 directory, 1 file\n"
+        ".\n\u{251c}\u{2500}\u{2500} hello\n\u{2514}\u{2500}\u{2500} sub\n\n1 directory, 1 file\n"
     );
     let dirs = command(&place, "tree", &["-d", "image.dwarfs", "sub"]).env("LC_ALL", "C");
     assert_eq!(stdout(&dirs.succeed()), "sub\n`-- empty\n\n1 directory\n");

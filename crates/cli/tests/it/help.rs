@@ -132,6 +132,8 @@ fn manual_pages_are_written() {
         names,
         [
             "durin.1",
+            "dwarfs-env.7",
+            "dwarfs-format.5",
             "dwarfs.1",
             "dwarfsck.1",
             "dwarfsextract.1",
@@ -143,6 +145,37 @@ fn manual_pages_are_written() {
     assert!(
         page.contains(".TH mkdwarfs 1") && page.contains("file\\-hash"),
         "{page}"
+    );
+}
+
+#[test]
+fn completions_name_options_and_subcommands() {
+    let dir = tempfile::tempdir().unwrap();
+    for (shell, files) in [
+        ("bash", ["mkdwarfs.bash", "durin.bash"]),
+        ("zsh", ["_mkdwarfs", "_durin"]),
+        ("fish", ["mkdwarfs.fish", "durin.fish"]),
+    ] {
+        let text = stdout(&durin().args(["completions", shell]).succeed());
+        assert!(text.contains("compress-level"), "{shell}");
+        durin()
+            .args(["completions", shell])
+            .arg(dir.path())
+            .succeed();
+        let read = |name: &str| fs::read_to_string(dir.path().join(name)).unwrap();
+        assert!(read(files[0]).contains("num-scanner-workers"), "{shell}");
+        assert!(read(files[1]).contains("unmount"), "{shell}");
+    }
+    // The shell itself has to accept them.
+    Run::new("bash")
+        .arg("-n")
+        .arg(dir.path().join("durin.bash"))
+        .succeed();
+    let unknown = durin().args(["completions", "csh"]).expect_code(1);
+    assert!(
+        unknown.stderr.contains("bash, zsh or fish"),
+        "{}",
+        unknown.stderr
     );
 }
 
