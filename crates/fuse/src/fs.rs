@@ -7,10 +7,13 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use durin_format::{Error, ErrorKind};
+use durin_reader::perfmon::{Operation, Perfmon};
 use durin_reader::{Attr, EntryRef, FileKind, Image};
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 
+use crate::access_log::Writer;
+use crate::folding::FoldedDirs;
 use crate::options::FsOptions;
 use crate::{errno, node, xattr};
 use durin_format::events::Events;
@@ -31,6 +34,10 @@ pub struct Fs {
     events: Arc<dyn Events>,
     /// Messages already reported, so that a bad block is reported once and not once a read.
     reported: Mutex<BTreeSet<String>>,
+    /// Used with `case_insensitive` only.
+    folded: FoldedDirs,
+    /// Writes the list of files that are used, if there is one.
+    _access_writer: Option<Writer>,
 }
 
 /// An inode as the kernel sees it.
@@ -87,7 +94,11 @@ pub enum Seek {
 impl Fs {
     /// Shows `image` as `options` say.
     pub fn new(image: Arc<Image>, options: FsOptions, events: Arc<dyn Events>) -> Self {
+        let log = options.access_log.as_ref();
+        let access_writer = log.map(|log| log.start(&image, &events));
         Self {
+            _access_writer: access_writer,
+            folded: FoldedDirs::default(),
             image,
             options,
             events,
@@ -110,7 +121,9 @@ impl Fs {
     /// Whether every file may be opened without asking, its pages staying in the kernel's cache.
     #[must_use]
     pub fn caches_everything(&self) -> bool {
-        self.options.cache_files && (self.options.cache_sparse || !self.has_holes())
+        // A list of files is made of what is opened.
+        let sees_none = self.options.access_log.is_none();
+        sees_none && self.options.cache_files && (self.options.cache_sparse || !self.has_holes())
     }
 
     /// Whether any file can have holes.
@@ -124,6 +137,7 @@ impl Fs {
     /// # Errors
     /// `ENOENT` for a number never handed out, `ENOTDIR`, `EIO`.
     pub fn lookup(&self, parent: u64, name: &[u8]) -> Result<Option<Node>, Errno> {
+        let _timer = self.timer(Operation::FuseLookup);
         // The kernel asks for this when somebody comes with a file handle, and not only of directories.
         if name == b"." {
             return self.node(parent).map(Some);
@@ -132,7 +146,7 @@ impl Fs {
         let found = if name == b".." {
             Some(self.parent(dir)?)
         } else {
-            self.ok(self.image.lookup(dir.inode, name))?
+            self.ok(self.find(dir, name))?
         };
         found.map(|entry| self.node_of(entry)).transpose()
     }
@@ -142,6 +156,7 @@ impl Fs {
     /// # Errors
     /// `ENOENT` for a number never handed out, `EIO`.
     pub fn node(&self, number: u64) -> Result<Node, Errno> {
+        let _timer = self.timer(Operation::FuseGetattr);
         self.node_of(node::entry(&self.image, number)?)
     }
 
@@ -167,6 +182,7 @@ impl Fs {
     /// # Errors
     /// `ENOENT` for a number never handed out, `EINVAL` for anything but a symlink, `EIO`.
     pub fn read_link(&self, number: u64) -> Result<Vec<u8>, Errno> {
+        let _timer = self.timer(Operation::FuseReadlink);
         let entry = node::entry(&self.image, number)?;
         match self.kind(entry)? {
             FileKind::Symlink => self.ok(self.image.read_link(entry.inode)),
@@ -179,6 +195,7 @@ impl Fs {
     /// # Errors
     /// `EACCES` for anything but reading, `EISDIR`, `ENOENT` for a number never handed out, `EIO`.
     pub fn open(&self, number: u64, flags: OFlags) -> Result<Caching, Errno> {
+        let _timer = self.timer(Operation::FuseOpen);
         let entry = node::entry(&self.image, number)?;
         if self.kind(entry)? == FileKind::Directory {
             return Err(Errno::ISDIR);
@@ -186,6 +203,7 @@ impl Fs {
         if flags.intersection(OFlags::RWMODE) != OFlags::RDONLY || flags.intersects(WRITE_FLAGS) {
             return Err(Errno::ACCESS);
         }
+        self.note_access(entry);
         if !self.options.cache_files {
             return Ok(Caching::Direct);
         }
@@ -211,7 +229,9 @@ impl Fs {
     /// # Errors
     /// `EISDIR`, `EINVAL` for what has no content, `ENOENT` for a number never handed out, `EIO`.
     pub fn read(&self, number: u64, offset: u64, buf: &mut [u8]) -> Result<usize, Errno> {
+        let _timer = self.timer(Operation::FuseRead);
         let entry = self.regular(number)?;
+        self.note_access(entry);
         self.ok(self.image.read_at(entry.inode, offset, buf))
     }
 
@@ -225,8 +245,14 @@ impl Fs {
         offset: u64,
         buf: &mut [u8],
     ) -> Result<Option<usize>, Errno> {
+        let timer = self.timer(Operation::FuseRead);
         let entry = self.regular(number)?;
-        self.ok(self.image.read_ready(entry.inode, offset, buf))
+        self.note_access(entry);
+        let read = self.ok(self.image.read_ready(entry.inode, offset, buf))?;
+        if read.is_none() {
+            timer.discard();
+        }
+        Ok(read)
     }
 
     /// Finds the next data or hole from `offset` on.
@@ -234,6 +260,7 @@ impl Fs {
     /// # Errors
     /// `ENXIO` at or behind the end, or if no data follows; those of [`Self::read`].
     pub fn seek(&self, number: u64, offset: i64, seek: Seek) -> Result<u64, Errno> {
+        let _timer = self.timer(Operation::FuseLseek);
         let inode = self.regular(number)?.inode;
         let offset = u64::try_from(offset).map_err(|_| Errno::NXIO)?;
         let found = match seek {
@@ -255,6 +282,7 @@ impl Fs {
         offset: u64,
         take: &mut dyn FnMut(&DirItem<'_>) -> Result<Full, Errno>,
     ) -> Result<(), Errno> {
+        let _timer = self.timer(Operation::FuseReaddir);
         let dir = self.directory(number)?;
         let len = u64::from(self.ok(self.image.dir_len(dir.inode))?);
         let mut name = Vec::new();
@@ -286,6 +314,7 @@ impl Fs {
     /// Returns what `statvfs` reports; sizes are in bytes, as the reference has it.
     #[must_use]
     pub fn stat_fs(&self) -> FsStat {
+        let _timer = self.timer(Operation::FuseStatfs);
         let stat = self.image.statfs();
         FsStat {
             blocks: stat.allocated_size,
@@ -299,6 +328,7 @@ impl Fs {
     /// # Errors
     /// `ENODATA` for a name that the node does not have, `ENOENT` for a number never handed out, `EIO`.
     pub fn xattr(&self, number: u64, name: &[u8]) -> Result<Vec<u8>, Errno> {
+        let _timer = self.timer(Operation::FuseGetxattr);
         // Nearly all requests are the kernel's for `security.capability`: they need no look at the image.
         if !xattr::is_ours(name) {
             return Err(Errno::NODATA);
@@ -311,7 +341,7 @@ impl Fs {
     /// Returns the names of the extended attributes, each with a NUL behind it.
     #[must_use]
     pub fn xattr_names(&self, number: u64) -> Vec<u8> {
-        xattr::names(number)
+        xattr::names(&self.image, number)
     }
 
     /// What an entry is.
@@ -320,6 +350,25 @@ impl Fs {
     /// `EIO`.
     pub fn kind(&self, entry: EntryRef) -> Result<FileKind, Errno> {
         self.ok(self.image.kind(entry))
+    }
+
+    fn timer(&self, operation: Operation) -> durin_reader::perfmon::Timer<'_> {
+        Perfmon::start(self.image.perfmon(), operation)
+    }
+
+    fn note_access(&self, entry: EntryRef) {
+        if let Some(log) = &self.options.access_log {
+            log.note(entry.inode);
+        }
+    }
+
+    fn find(&self, dir: EntryRef, name: &[u8]) -> durin_format::Result<Option<EntryRef>> {
+        let found = self.image.lookup(dir.inode, name)?;
+        if found.is_some() || !self.options.case_insensitive {
+            return Ok(found);
+        }
+        let events = self.events.as_ref();
+        self.folded.lookup(&self.image, dir.inode, name, events)
     }
 
     fn directory(&self, number: u64) -> Result<EntryRef, Errno> {

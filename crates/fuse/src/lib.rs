@@ -24,9 +24,11 @@
 //! # }
 //! ```
 
+mod access_log;
 mod adapter;
 mod device;
 pub mod errno;
+mod folding;
 pub mod fs;
 mod fusermount;
 mod kernel_mount;
@@ -38,6 +40,7 @@ pub mod session;
 mod walkers;
 mod xattr;
 
+pub use access_log::AccessLog;
 pub use kernel_mount::{Unmounted, unmount};
 pub use options::{FsOptions, MountOptions};
 pub use session::{Session, Unmounter, mount};

@@ -5,6 +5,8 @@
 
 use durin_format::{Error, Result};
 
+use crate::access_log::AccessLog;
+
 /// How the tree in the image is shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FsOptions {
@@ -20,6 +22,10 @@ pub struct FsOptions {
     pub cache_files: bool,
     /// The same for files with holes.
     pub cache_sparse: bool,
+    /// Finds names that are not there exactly without regard to case.
+    pub case_insensitive: bool,
+    /// Lists the files that are used.
+    pub access_log: Option<AccessLog>,
 }
 
 impl Default for FsOptions {
@@ -32,6 +38,8 @@ impl Default for FsOptions {
             blocksize: 512 * 1024,
             cache_files: true,
             cache_sparse: true,
+            case_insensitive: false,
+            access_log: None,
         }
     }
 }

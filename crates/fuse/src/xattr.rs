@@ -13,6 +13,9 @@ pub(crate) const DRIVER_PID: &str = "user.dwarfs.driver.pid";
 /// What kernel and driver have agreed on, as JSON; on the root only.
 pub(crate) const DRIVER_SESSION: &str = "user.dwarfs.driver.session";
 
+/// What the driver has measured; on the root only, and only if it measures.
+pub(crate) const PERFMON: &str = "user.dwarfs.driver.perfmon";
+
 /// Where and how an inode is stored, as JSON.
 pub(crate) const INODE_INFO: &str = "user.dwarfs.inodeinfo";
 
@@ -22,17 +25,20 @@ const CHUNKS_MAX: usize = 8;
 /// Whether any node has an attribute of this name.
 #[must_use]
 pub(crate) fn is_ours(name: &[u8]) -> bool {
-    [DRIVER_PID, DRIVER_SESSION, INODE_INFO]
+    [DRIVER_PID, DRIVER_SESSION, PERFMON, INODE_INFO]
         .iter()
         .any(|ours| ours.as_bytes() == name)
 }
 
 /// Returns the names of a node's attributes, each with a NUL behind it.
 #[must_use]
-pub(crate) fn names(number: u64) -> Vec<u8> {
+pub(crate) fn names(image: &Image, number: u64) -> Vec<u8> {
     let mut names = Vec::new();
-    let of_driver = [DRIVER_PID, DRIVER_SESSION];
-    let of_driver = of_driver.iter().filter(|_| number == ROOT);
+    let is_measured = image.perfmon().is_some();
+    let of_driver = [DRIVER_PID, DRIVER_SESSION, PERFMON];
+    let of_driver = of_driver
+        .iter()
+        .filter(|name| number == ROOT && (**name != PERFMON || is_measured));
     for name in of_driver.chain([&INODE_INFO]) {
         names.extend_from_slice(name.as_bytes());
         names.push(0);
@@ -44,6 +50,12 @@ pub(crate) fn names(number: u64) -> Vec<u8> {
 pub(crate) fn value(image: &Image, node: &Node, name: &[u8]) -> Result<Option<Vec<u8>>> {
     if name == INODE_INFO.as_bytes() {
         return inode_info(image, &node.attr).map(|info| Some(info.to_string().into_bytes()));
+    }
+    if name == PERFMON.as_bytes() && node.number == ROOT {
+        let summary = image
+            .perfmon()
+            .map(|perfmon| perfmon.summary().into_bytes());
+        return Ok(summary);
     }
     let has_pid = name == DRIVER_PID.as_bytes() && node.number == ROOT;
     Ok(has_pid.then(|| std::process::id().to_string().into_bytes()))

@@ -4,6 +4,7 @@ use durin_format::{InodeNum, Result};
 
 use crate::image::{EntryRef, Image};
 use crate::metadata::{Metadata, Rank};
+use crate::perfmon::{Operation, Perfmon};
 
 /// The bits of a mode that hold the file type.
 const TYPE_MASK: u32 = 0o170_000;
@@ -104,6 +105,7 @@ impl Image {
     /// # Errors
     /// `NotFound` if there is no such inode or entry, `Corrupt` if a value in the metadata is wrong.
     pub fn attr(&self, entry: EntryRef) -> Result<Attr> {
+        let _timer = Perfmon::start(self.perfmon(), Operation::Getattr);
         let metadata = self.metadata();
         let element = self.element(entry)?;
         let (mode, kind) = mode_of(metadata, entry.inode, element)?;

@@ -4,6 +4,7 @@ use durin_format::{InodeNum, Result};
 
 use crate::image::{EntryRef, Image};
 use crate::metadata::Rank;
+use crate::perfmon::{Operation, Perfmon};
 
 impl Image {
     /// Returns the number of entries of a directory; `.` and `..` are not stored.
@@ -64,6 +65,7 @@ impl Image {
     /// # Errors
     /// `NotFound` or `InvalidInput` if `inode` is no symlink, `Corrupt` if the target cannot be one.
     pub fn read_link(&self, inode: InodeNum) -> Result<Vec<u8>> {
+        let _timer = Perfmon::start(self.perfmon(), Operation::Readlink);
         let mut target = self.read_link_raw(inode)?;
         let separator = self.metadata().tables.preferred_path_separator;
         if let Some(separator) = separator.and_then(|code| u8::try_from(code).ok())

@@ -14,6 +14,7 @@ use crate::locate::find_image;
 use crate::metadata::Metadata;
 use crate::options::{ImageOffset, ImageOptions, MetadataCheck};
 use crate::payload;
+use crate::perfmon::Perfmon;
 use crate::positions::Positions;
 use crate::sections::{Section, SectionList, Span, read_header};
 use crate::sequence::Sequences;
@@ -219,6 +220,12 @@ impl Image {
     #[must_use]
     pub fn cache(&self) -> &BlockCache {
         &self.cache
+    }
+
+    /// Returns what measures this image, if anything does.
+    #[must_use]
+    pub fn perfmon(&self) -> Option<&Perfmon> {
+        self.cache.perfmon()
     }
 
     /// Returns the root directory.

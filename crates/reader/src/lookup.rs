@@ -7,6 +7,7 @@ use durin_format::{InodeNum, Result};
 use crate::dir::is_valid_name;
 use crate::image::{EntryRef, Image};
 use crate::metadata::Rank;
+use crate::perfmon::{Operation, Perfmon};
 
 impl Image {
     /// Returns the entry called `name` in a directory.
@@ -14,6 +15,7 @@ impl Image {
     /// # Errors
     /// `NotFound` or `InvalidInput` if `dir` is no directory, `Corrupt` if a value in the metadata is wrong.
     pub fn lookup(&self, dir: InodeNum, name: &[u8]) -> Result<Option<EntryRef>> {
+        let _timer = Perfmon::start(self.perfmon(), Operation::Find);
         let metadata = self.metadata();
         let range = metadata.entry_range(dir)?;
         if !is_valid_name(name) {

@@ -1,6 +1,10 @@
 //! What a user can choose about opening an image.
 
+use std::sync::Arc;
+
 use durin_format::limits;
+
+use crate::perfmon::Perfmon;
 
 /// How to open an image.
 #[derive(Clone, Debug)]
@@ -67,6 +71,8 @@ pub struct CacheOptions {
     pub workers: usize,
     /// Whether the checksum of a block is verified when it is first read.
     pub verify_blocks: bool,
+    /// Measures what is done with the image, the cache above all.
+    pub perfmon: Option<Arc<Perfmon>>,
 }
 
 impl Default for CacheOptions {
@@ -75,6 +81,7 @@ impl Default for CacheOptions {
             bytes_max: 512 << 20,
             workers: 2,
             verify_blocks: true,
+            perfmon: None,
         }
     }
 }

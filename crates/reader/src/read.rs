@@ -5,6 +5,7 @@ use durin_format::{BlockIndex, InodeNum, Result};
 use crate::block_cache::Ready;
 use crate::chunks::{Extent, Place};
 use crate::image::Image;
+use crate::perfmon::{Operation, Perfmon};
 
 /// Extents looked at to find the block that a sequential reader needs next. It is usually the next but one;
 /// looking further costs the reader more than the early start saves.
@@ -18,6 +19,7 @@ impl Image {
     /// `NotFound` or `InvalidInput` if `inode` is no regular file, `Corrupt` if metadata or a block is damaged,
     /// `Io` if the image cannot be read.
     pub fn read_at(&self, inode: InodeNum, offset: u64, buf: &mut [u8]) -> Result<usize> {
+        let _timer = Perfmon::start(self.perfmon(), Operation::Read);
         let content = self.content_number(inode)?;
         let read = |block, at, target: &mut [u8]| {
             self.cache()
@@ -38,9 +40,14 @@ impl Image {
         offset: u64,
         buf: &mut [u8],
     ) -> Result<Option<usize>> {
+        let timer = Perfmon::start(self.perfmon(), Operation::Read);
         let content = self.content_number(inode)?;
         let read = |block, at, target: &mut [u8]| self.cache().read_ready(block, at, target);
-        self.read_content(content, offset, buf, read)
+        let done = self.read_content(content, offset, buf, read)?;
+        if done.is_none() {
+            timer.discard();
+        }
+        Ok(done)
     }
 
     fn read_content(

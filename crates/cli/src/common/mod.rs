@@ -13,6 +13,7 @@ pub(crate) mod image;
 pub(crate) mod logger;
 pub(crate) mod man;
 pub(crate) mod man_text;
+pub(crate) mod measuring;
 pub(crate) mod mode;
 pub(crate) mod output;
 pub(crate) mod owner;

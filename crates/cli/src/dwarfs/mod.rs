@@ -17,12 +17,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use clap::ArgMatches;
-use durin_fuse::{Session, Unmounted, Unmounter};
-use durin_reader::{Image, ImageOptions};
+use durin_format::Error;
+use durin_fuse::{AccessLog, Session, Unmounted, Unmounter};
+use durin_reader::{Image, ImageOptions, Preload, PreloadBlocks};
 use signal_hook::iterator::Signals;
 
 use crate::common::exit::{self, Failure};
 use crate::common::logger::{Level, Logger};
+use crate::common::measuring::Measuring;
 use crate::common::program::{self, Program};
 use crate::common::{arguments, banner, duration, escape, image, signals};
 
@@ -99,7 +101,7 @@ fn default_level(options: &Options) -> Level {
 /// `readiness` has been told.
 fn serve(
     options: &Options,
-    plan: Plan,
+    mut plan: Plan,
     logger: &Logger,
     readiness: Option<Readiness>,
 ) -> Result<u8, Failure> {
@@ -113,7 +115,18 @@ fn serve(
     };
     let image = Arc::new(image::open(&image_path, &image_options, logger)?);
     memory_lock::apply(plan.memory_lock, &image, logger)?;
-    let session = mount(image, &image_path, mountpoint.path(), plan, logger)?;
+    let perfmon = plan.image.cache.perfmon.as_ref();
+    let measuring = Measuring::start(perfmon, plan.perfmon_trace.as_deref())?;
+    plan.file_system.access_log = analysis(plan.analysis_file.as_deref())?;
+    let preload = plan.preload.take();
+    let workers = plan.image.cache.workers;
+    let session = mount(
+        Arc::clone(&image),
+        &image_path,
+        mountpoint.path(),
+        plan,
+        logger,
+    )?;
     let interrupted = unmount_on_signal(session.unmounter()).map_err(|error| {
         Failure::Code(
             code::NO_SIGNAL_HANDLERS,
@@ -132,12 +145,45 @@ fn serve(
             )
         })?;
     }
+    let preloading = preload.and_then(|blocks| start_preload(&image, &blocks, workers, logger));
     let served = session.run();
+    drop(preloading);
     drop(mountpoint);
+    if let Some(measuring) = measuring {
+        measuring.report(logger);
+    }
     match served {
         Err(error) => Err(Failure::Code(code::LOOP_FAILED, error.to_string())),
         Ok(()) if interrupted.load(Ordering::Relaxed) => Ok(code::INTERRUPTED),
         Ok(()) => Ok(exit::SUCCESS),
+    }
+}
+
+/// Makes the file that lists what is used.
+fn analysis(path: Option<&Path>) -> Result<Option<AccessLog>, Failure> {
+    let Some(path) = path else { return Ok(None) };
+    let log = AccessLog::create(path).map_err(|error| {
+        Error::io(
+            format!("cannot make the analysis file '{}'", escape::path(path)),
+            error,
+        )
+    })?;
+    Ok(Some(log))
+}
+
+/// Fills the cache beside serving; an image without the category is no reason not to mount it.
+fn start_preload(
+    image: &Arc<Image>,
+    blocks: &PreloadBlocks,
+    threads: usize,
+    logger: &Logger,
+) -> Option<Preload> {
+    match image.preload(blocks, threads) {
+        Ok(preload) => Some(preload),
+        Err(error) => {
+            logger.warn(format!("nothing is preloaded: {error}"));
+            None
+        }
     }
 }
 

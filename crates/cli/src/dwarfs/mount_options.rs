@@ -1,10 +1,13 @@
 //! The driver's `-o` list: our own options here, those of the kernel and of libfuse in `durin_fuse`.
 
 use std::ffi::OsString;
+use std::path::PathBuf;
+use std::sync::Arc;
 
 use durin_fuse::options as fuse_options;
 use durin_fuse::{FsOptions, MountOptions};
-use durin_reader::{CacheOptions, ImageOptions};
+use durin_reader::perfmon::Perfmon;
+use durin_reader::{CacheOptions, ImageOptions, PreloadBlocks};
 
 use super::memory_lock::MemoryLock;
 use crate::common::arguments::{image_offset, worker_count};
@@ -25,6 +28,13 @@ Options for -o:
   mlock=none|try|must  keep the metadata in memory (none)
   [no_]cache_files     let the kernel cache file contents, or not (cache_files)
   [no_]cache_sparse    the same for files with holes (cache_sparse)
+  case_insensitive     find names in any case that are not there exactly
+  preload_category=CAT decompress the blocks of a category after mounting
+  preload_all          decompress all blocks after mounting, as far as they fit
+  analysis_file=FILE   list the files that are used, for mkdwarfs --hotness-list
+  perfmon=A+B, perfmon_trace=FILE
+                       measure fuse, filesystem_v2, inode_reader_v2, block_cache;
+                       print figures in the end (-f), write a Chrome trace
   debuglevel=LEVEL     error, warn, info, verbose, debug, trace
                        (info with -f, warn otherwise)
 and those of mount(8) and fuse(8): allow_other, allow_root, default_permissions,
@@ -37,7 +47,7 @@ Exit status: 0 mounted (with -f: unmounted again); 1 bad options or image;
 6 no signal handlers; 7 serving failed; 8 ended by a signal.";
 
 /// Options that tune what works differently here: accepted with a warning.
-const WITHOUT_EFFECT: [&str; 11] = [
+const WITHOUT_EFFECT: [&str; 10] = [
     "enable_nlink",
     "cache_image",
     "no_cache_image",
@@ -48,16 +58,6 @@ const WITHOUT_EFFECT: [&str; 11] = [
     "tidy_max_age",
     "block_allocator",
     "seq_detector",
-    "perfmon_trace",
-];
-
-/// Options that would have to do something that this release cannot.
-const NOT_YET: [&str; 5] = [
-    "case_insensitive",
-    "preload_category",
-    "preload_all",
-    "analysis_file",
-    "perfmon",
 ];
 
 /// What the options ask for.
@@ -69,6 +69,10 @@ pub(super) struct Plan {
     pub(super) fsname_given: bool,
     pub(super) memory_lock: MemoryLock,
     pub(super) log_level: Option<Level>,
+    pub(super) preload: Option<PreloadBlocks>,
+    pub(super) analysis_file: Option<PathBuf>,
+    perfmon: String,
+    pub(super) perfmon_trace: Option<PathBuf>,
     pub(super) warnings: Vec<String>,
 }
 
@@ -84,10 +88,27 @@ impl Plan {
                 plan.take(&option)?;
             }
         }
+        plan.measure()?;
         if single_thread {
             plan.mount.threads = 1;
         }
         Ok(plan)
+    }
+
+    /// Without measurements there is nothing to trace.
+    fn measure(&mut self) -> Result<(), Failure> {
+        if self.perfmon.is_empty() {
+            if self.perfmon_trace.take().is_some() {
+                let text = "mount option 'perfmon_trace' has no effect without 'perfmon'";
+                self.warnings.push(text.to_owned());
+            }
+            return Ok(());
+        }
+        let components = Perfmon::components(&self.perfmon, '+')
+            .map_err(|error| Failure::Usage(format!("mount option 'perfmon': {error}")))?;
+        let perfmon = Perfmon::new(&components, self.perfmon_trace.is_some());
+        self.image.cache.perfmon = Some(Arc::new(perfmon));
+        Ok(())
     }
 
     fn take(&mut self, option: &str) -> Result<(), Failure> {
@@ -95,11 +116,6 @@ impl Plan {
             Some((key, value)) => (key, Some(value)),
             None => (option, None),
         };
-        if NOT_YET.contains(&key) {
-            return Err(Failure::Usage(format!(
-                "mount option '{key}' is not supported by this release yet"
-            )));
-        }
         if WITHOUT_EFFECT.contains(&key) {
             self.warnings.push(format!(
                 "mount option '{key}' has no effect in this release"
@@ -124,6 +140,8 @@ impl Plan {
         let file_system = &mut self.file_system;
         match key {
             "readonly" => file_system.readonly = true,
+            "case_insensitive" => file_system.case_insensitive = true,
+            "preload_all" => self.preload = Some(PreloadBlocks::All),
             "cache_files" => file_system.cache_files = true,
             "no_cache_files" => file_system.cache_files = false,
             "cache_sparse" => file_system.cache_sparse = true,
@@ -144,6 +162,12 @@ impl Plan {
             "uid" => self.file_system.uid = Some(id(value)?),
             "gid" => self.file_system.gid = Some(id(value)?),
             "blocksize" => self.file_system.blocksize = block_size(value)?,
+            "preload_category" => {
+                self.preload = Some(PreloadBlocks::Category(value.to_owned()));
+            }
+            "analysis_file" => self.analysis_file = Some(file(value)?),
+            "perfmon" => value.clone_into(&mut self.perfmon),
+            "perfmon_trace" => self.perfmon_trace = Some(file(value)?),
             "mlock" => self.memory_lock = memory_lock(value)?,
             "debuglevel" => {
                 let level = <Level as clap::ValueEnum>::from_str(value, true);
@@ -153,6 +177,13 @@ impl Plan {
         }
         Ok(true)
     }
+}
+
+fn file(value: &str) -> Result<PathBuf, String> {
+    if value.is_empty() {
+        return Err("the name of a file is needed".to_owned());
+    }
+    Ok(PathBuf::from(value))
 }
 
 fn id(value: &str) -> Result<u32, String> {
@@ -237,8 +268,8 @@ mod tests {
     fn bad_options_are_named() {
         for (list, part) in [
             ("frobnicate", "'frobnicate'"),
-            ("case_insensitive", "not supported by this release yet"),
-            ("perfmon=fuse", "not supported by this release yet"),
+            ("perfmon=fuse+x", "no component 'x'"),
+            ("analysis_file=", "the name of a file"),
             ("cachesize=1x", "'cachesize=1x': unsupported size suffix"),
             ("uid=-1", "'uid=-1'"),
             ("mlock=maybe", "none, try or must"),
@@ -249,6 +280,25 @@ mod tests {
             let message = parse(list).err().unwrap_or_default();
             assert!(message.contains(part), "{list}: {message}");
         }
+    }
+
+    #[test]
+    fn takes_what_prepares_and_measures() {
+        let plan = parse(
+            "case_insensitive,preload_category=hotness,analysis_file=a,perfmon=fuse+block_cache,perfmon_trace=t",
+        );
+        let plan = plan.unwrap();
+        assert!(plan.file_system.case_insensitive);
+        let hot = PreloadBlocks::Category("hotness".to_owned());
+        assert_eq!(plan.preload, Some(hot));
+        assert_eq!(plan.analysis_file, Some(PathBuf::from("a")));
+        assert_eq!(plan.perfmon_trace, Some(PathBuf::from("t")));
+        assert!(plan.image.cache.perfmon.is_some() && plan.warnings.is_empty());
+        assert_eq!(parse("perfmon_trace=t").unwrap().warnings.len(), 1);
+        assert_eq!(
+            parse("preload_all").unwrap().preload,
+            Some(PreloadBlocks::All)
+        );
     }
 
     #[test]

@@ -15,11 +15,13 @@ use std::time::{Duration, Instant};
 use clap::ArgMatches;
 use durin_extract::{ExtractOptions, PatternSet, Report, Stats};
 use durin_format::Error;
+use durin_reader::perfmon::Perfmon;
 use durin_reader::{Image, ImageOptions};
 use serde_json::{Value, json};
 
 use crate::common::exit::{self, Failure};
 use crate::common::logger::Logger;
+use crate::common::measuring::Measuring;
 use crate::common::program::{self, Program};
 use crate::common::{arguments, banner, duration, image, progress, signals, size};
 
@@ -53,14 +55,12 @@ impl Program for Dwarfsextract {
     }
 
     fn run(options: &Options, _matches: &ArgMatches, logger: &Logger) -> Result<u8, Failure> {
-        refuse_later(options)?;
         let started = Instant::now();
         let archive = archive_spec::archive(options)?;
-        let image = image::open(
-            &options.basic.input,
-            &image_options(options, archive.is_some()),
-            logger,
-        )?;
+        let image_options = image_options(options, archive.is_some())?;
+        let perfmon = image_options.cache.perfmon.as_ref();
+        let measuring = Measuring::start(perfmon, options.measuring.perfmon_trace.as_deref())?;
+        let image = image::open(&options.basic.input, &image_options, logger)?;
         let cancel =
             signals::cancel_flag().map_err(|error| Error::io("cannot watch for signals", error))?;
         let job = Job {
@@ -75,6 +75,9 @@ impl Program for Dwarfsextract {
             Some(archive) => archive::write(&job, archive, options)?,
             None => to_directory(&job, options)?,
         };
+        if let Some(measuring) = measuring {
+            measuring.report(logger);
+        }
         let summary = format!(
             "extracted {} files with {} [{}]",
             report.files,
@@ -149,24 +152,10 @@ impl Job<'_> {
     }
 }
 
-fn refuse_later(options: &Options) -> Result<(), Failure> {
-    let later = &options.later;
-    let refused = [
-        ("--perfmon", later.perfmon.is_some()),
-        ("--perfmon-trace", later.perfmon_trace.is_some()),
-    ];
-    match refused.into_iter().find(|(_, given)| *given) {
-        Some((name, _)) => Err(Failure::Usage(format!(
-            "{name} is not supported by this release yet"
-        ))),
-        None => Ok(()),
-    }
-}
-
 /// What of the memory for blocks an archive takes for content on its way.
 const IN_FLIGHT_SHARE: u64 = 8;
 
-fn image_options(options: &Options, is_archive: bool) -> ImageOptions {
+fn image_options(options: &Options, is_archive: bool) -> Result<ImageOptions, Failure> {
     let mut image = ImageOptions {
         offset: options.basic.image_offset,
         metadata_copy_max: image::METADATA_COPY_MAX,
@@ -180,7 +169,14 @@ fn image_options(options: &Options, is_archive: bool) -> ImageOptions {
     };
     image.cache.workers = options.tuning.num_workers;
     image.cache.verify_blocks = !options.basic.disable_integrity_check;
-    image
+    let measuring = &options.measuring;
+    if let Some(list) = &measuring.perfmon {
+        let components = Perfmon::components(list, ',')
+            .map_err(|error| Failure::Usage(format!("--perfmon: {error}")))?;
+        let perfmon = Perfmon::new(&components, measuring.perfmon_trace.is_some());
+        image.cache.perfmon = Some(Arc::new(perfmon));
+    }
+    Ok(image)
 }
 
 fn extract_options(options: &Options) -> Result<ExtractOptions, Failure> {

@@ -1,6 +1,5 @@
 //! The command line of dwarfsextract.
 
-use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{ArgAction, Args, Parser};
@@ -29,7 +28,7 @@ pub(crate) struct Options {
     #[command(flatten)]
     pub(crate) tuning: Tuning,
     #[command(flatten)]
-    pub(crate) later: Later,
+    pub(crate) measuring: MeasuringArguments,
     #[command(flatten)]
     pub(crate) log: LogArguments,
     #[command(flatten)]
@@ -121,11 +120,14 @@ pub(crate) struct Tuning {
     pub(crate) cache_size: u64,
 }
 
-/// Options of the reference that this release does not have.
 #[derive(Args, Debug)]
-pub(crate) struct Later {
-    #[arg(long, hide = true)]
-    pub(crate) perfmon: Option<OsString>,
-    #[arg(long, hide = true)]
-    pub(crate) perfmon_trace: Option<OsString>,
+#[command(next_help_heading = "Measuring")]
+pub(crate) struct MeasuringArguments {
+    /// Measure filesystem_v2, inode_reader_v2, block_cache; print figures in the end
+    #[arg(long, value_name = "NAME[,...]")]
+    pub(crate) perfmon: Option<String>,
+
+    /// Write what was measured as a Chrome trace
+    #[arg(long, value_name = "FILE", requires = "perfmon")]
+    pub(crate) perfmon_trace: Option<PathBuf>,
 }

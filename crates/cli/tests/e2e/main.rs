@@ -9,6 +9,7 @@ mod determinism;
 mod foreign_readers;
 mod hostile;
 mod hostile_bytes;
+mod hotness;
 mod many_files;
 mod rewriting;
 mod round_trip;

@@ -199,8 +199,8 @@ fn failures_have_their_codes() {
             run()
                 .arg(&image)
                 .arg(&tree)
-                .args(["-o", "case_insensitive"]),
-            "not supported",
+                .args(["-o", "analysis_file=/nowhere/list"]),
+            "/nowhere/list",
         );
     }
     assert_eq!(place.names(), ["image.dwarfs"]);
@@ -212,5 +212,126 @@ fn wait_until(condition: impl Fn() -> bool) {
     while !condition() {
         assert!(start.elapsed() < Duration::from_secs(30), "waited too long");
         std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Waits until a file has some lines, and returns them.
+fn lines_of(path: &std::path::Path, count: usize) -> Vec<String> {
+    let lines = || -> Vec<String> {
+        let text = fs::read_to_string(path).unwrap_or_default();
+        text.lines().map(str::to_owned).collect()
+    };
+    wait_until(|| lines().len() >= count);
+    lines()
+}
+
+#[test]
+fn an_analysis_file_lists_what_is_used() {
+    require!(mount::available());
+    let place = Place::new();
+    let list = place.path("list");
+    let option = format!("analysis_file={}", list.display());
+    let mounted = Mount::new(driver(), &place.image(), &[&option]);
+    let read = |name: &str| fs::read(mounted.path().join(name)).unwrap();
+    for name in ["sub/odd\nname", "sub/soft", "hello", "sub/copy", "hello"] {
+        read(name);
+    }
+    assert_eq!(mounted.unmount(), None);
+    // Names of the same inode are one file, and no line is two.
+    let lines = lines_of(&list, 2);
+    assert_eq!(lines, ["hello", "sub/copy"]);
+}
+
+#[test]
+fn a_killed_driver_has_listed_what_was_used() {
+    require!(mount::available());
+    let place = Place::new();
+    let list = place.path("list");
+    let option = format!("analysis_file={}", list.display());
+    let mounted = Mount::foreground(driver(), &place.image(), &[&option]);
+    fs::read(mounted.path().join("sub/copy")).unwrap();
+    assert_eq!(lines_of(&list, 1), ["sub/copy"]);
+    let pid = mounted.driver_pid().unwrap().to_string();
+    Command::new("kill").args(["-9", &pid]).status().unwrap();
+    drop(mounted);
+    assert_eq!(lines_of(&list, 1), ["sub/copy"]);
+}
+
+#[test]
+fn names_in_any_case() {
+    require!(mount::available());
+    let place = Place::new();
+    let top = place.tree();
+    fs::write(top.join("Straße ÄÖ"), "1").unwrap();
+    fs::write(top.join("TWICE"), "upper").unwrap();
+    fs::write(top.join("twice"), "lower").unwrap();
+    let image = place.image();
+    let read = |mounted: &Mount, name: &str| fs::read_to_string(mounted.path().join(name)).ok();
+    let plain = Mount::new(driver(), &image, &[]);
+    assert_eq!(read(&plain, "HELLO"), None);
+    drop(plain);
+    let mounted = Mount::new(driver(), &image, &["case_insensitive"]);
+    assert_eq!(read(&mounted, "HELLO").as_deref(), Some("hello\n"));
+    assert_eq!(read(&mounted, "SUB/Copy").as_deref(), Some("hello\n"));
+    assert_eq!(read(&mounted, "STRAßE äö").as_deref(), Some("1"));
+    assert_eq!(read(&mounted, "absent"), None);
+    // Exact names first; then the first in order.
+    assert_eq!(read(&mounted, "twice").as_deref(), Some("lower"));
+    assert_eq!(read(&mounted, "TWICE").as_deref(), Some("upper"));
+    assert_eq!(read(&mounted, "Twice").as_deref(), Some("upper"));
+    let names = fs::read_dir(mounted.path()).unwrap();
+    assert_eq!(names.count(), 5);
+}
+
+#[test]
+fn measurements_are_reported() {
+    require!(mount::available());
+    let place = Place::new();
+    let (point, trace) = (place.path("mnt"), place.path("trace.json"));
+    fs::create_dir_all(&point).unwrap();
+    let options = format!("perfmon=fuse+block_cache,perfmon_trace={}", trace.display());
+    let driver = Command::new(driver())
+        .args([&place.image(), &point])
+        .args(["-f", "-o", &options])
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    wait_until(|| mount::is_mount_point(&point));
+    fs::read(point.join("hello")).unwrap();
+    let mut live = [0; 4096];
+    let name = "user.dwarfs.driver.perfmon";
+    let len = rustix::fs::getxattr(&point, name, &mut live).unwrap();
+    assert!(String::from_utf8_lossy(&live[..len]).contains("[fuse.op_read]"));
+    mount::unmount(&point).unwrap();
+    let output = driver.wait_with_output().unwrap();
+    let report = String::from_utf8_lossy(&output.stderr);
+    for part in [
+        "[fuse.op_lookup]",
+        "[fuse.op_read]",
+        "[block_cache.",
+        "p50 latency",
+        "p99 latency",
+    ] {
+        assert!(report.contains(part), "no {part} in {report}");
+    }
+    assert!(!report.contains("[filesystem_v2"), "{report}");
+    let trace = fs::read_to_string(trace).unwrap();
+    let trace: serde_json::Value = serde_json::from_str(&trace).unwrap();
+    let events = trace["traceEvents"].as_array().unwrap();
+    assert!(
+        events
+            .iter()
+            .any(|event| event["name"] == "op_read" && event["ph"] == "X")
+    );
+}
+
+#[test]
+fn an_image_without_the_category_is_mounted() {
+    require!(mount::available());
+    let place = Place::new();
+    for option in ["preload_category=hotness", "preload_all"] {
+        let mounted = Mount::new(driver(), &place.image(), &[option]);
+        assert!(mounted.path().join("hello").is_file());
     }
 }

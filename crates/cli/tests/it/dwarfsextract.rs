@@ -65,10 +65,8 @@ fn percentages_on_standard_output() {
 }
 
 #[test]
-fn what_is_not_there_yet() {
+fn filters_need_a_format() {
     let place = Place::new();
-    let run = extract(&place).args(["--perfmon", "x"]);
-    fails_with(run, "not supported by this release yet");
     let run = extract(&place).args(["--format-filters", "zstd"]);
     fails_with(run, "needs --format");
 }
@@ -115,6 +113,26 @@ fn failed_archives_leave_nothing() {
     assert_eq!(fs::read(&tar).unwrap(), b"old");
     run().arg("--continue-on-error").expect_code(2);
     assert!(fs::read(&tar).unwrap().starts_with(b"sub/"));
+}
+
+#[test]
+fn what_it_does_is_measured() {
+    let place = Place::new();
+    let trace = place.path("trace.json");
+    let outcome = extract(&place)
+        .args(["--perfmon", "filesystem_v2,block_cache"])
+        .arg("--perfmon-trace")
+        .arg(&trace)
+        .succeed();
+    assert!(
+        outcome.stderr.contains("[filesystem_v2.getattr]"),
+        "{outcome}"
+    );
+    assert!(outcome.stderr.contains("p99 latency:"), "{outcome}");
+    let trace = fs::read_to_string(trace).unwrap();
+    let trace: serde_json::Value = serde_json::from_str(&trace).unwrap();
+    assert!(!trace["traceEvents"].as_array().unwrap().is_empty());
+    fails_with(extract(&place).args(["--perfmon", "x"]), "no component 'x'");
 }
 
 #[test]

@@ -19,6 +19,7 @@ use durin_source::Source;
 use self::entries::Entries;
 use self::slot::{Kind, Slots};
 use crate::options::CacheOptions;
+use crate::perfmon::{Operation, Perfmon};
 use crate::readahead::Readahead;
 use crate::sections::Section;
 use crate::sequence::BlockRun;
@@ -65,6 +66,8 @@ pub(crate) struct Shared {
     counters: Counters,
     /// Uncompressed size that no block exceeds.
     block_size: u64,
+    bytes_max: u64,
+    perfmon: Option<Arc<Perfmon>>,
 }
 
 #[derive(Default)]
@@ -94,6 +97,8 @@ impl BlockCache {
                 entries: Entries::new(options.bytes_max),
                 counters: Counters::default(),
                 block_size: block_size.into(),
+                bytes_max: options.bytes_max,
+                perfmon: options.perfmon.clone(),
             }),
             workers: options.workers,
             run: BlockRun::default(),
@@ -198,6 +203,26 @@ impl BlockCache {
         }
     }
 
+    /// Decodes a whole block, or looks at it if it is stored; false if the cache has no room for another.
+    pub(crate) fn preload(&self, block: BlockIndex) -> bool {
+        let shared = &self.shared;
+        if shared
+            .entries
+            .held_bytes()
+            .saturating_add(shared.block_size)
+            > shared.bytes_max
+        {
+            return false;
+        }
+        shared.decode_all(block);
+        true
+    }
+
+    /// What measures this image.
+    pub(crate) fn perfmon(&self) -> Option<&Perfmon> {
+        self.shared.perfmon.as_deref()
+    }
+
     /// Returns what the cache has done so far.
     #[must_use]
     pub fn stats(&self) -> CacheStats {
@@ -223,10 +248,13 @@ impl std::fmt::Debug for BlockCache {
 
 impl Shared {
     fn read_ready(&self, block: BlockIndex, offset: u64, buf: &mut [u8]) -> Result<Ready> {
-        let Some(entry) = self.entries.find(block) else {
-            return Ok(Ready::No);
-        };
-        if !entry.copy(offset, buf)? {
+        let timer = Perfmon::start(self.perfmon.as_deref(), Operation::BlockGet);
+        let copied = self
+            .entries
+            .find(block)
+            .map(|entry| entry.copy(offset, buf));
+        if !copied.unwrap_or(Ok(false))? {
+            timer.discard();
             return Ok(Ready::No);
         }
         self.counters.hits.fetch_add(1, Ordering::Relaxed);
@@ -234,6 +262,7 @@ impl Shared {
     }
 
     fn read(&self, block: BlockIndex, offset: u64, buf: &mut [u8]) -> Result<()> {
+        let _timer = Perfmon::start(self.perfmon.as_deref(), Operation::BlockGet);
         let section = self.slots.section(block)?;
         let end = offset.saturating_add(buf.len() as u64);
         match self.slots.kind(self.source.as_ref(), block)? {
@@ -251,6 +280,7 @@ impl Shared {
                     return Ok(());
                 }
                 count(&self.counters.misses);
+                let _timer = Perfmon::start(self.perfmon.as_deref(), Operation::BlockDecode);
                 let work = self.work(block, section, compression);
                 let result = entry.decode_and_copy(&work, offset, buf);
                 self.entries.trim(block);
@@ -285,6 +315,7 @@ impl Shared {
             return;
         };
         if let Ok(Kind::Compressed(compression)) = self.slots.kind(self.source.as_ref(), block) {
+            let _timer = Perfmon::start(self.perfmon.as_deref(), Operation::BlockDecodeAhead);
             let entry = self.entries.of(block);
             entry
                 .decode_all(&self.work(block, section, compression))

@@ -77,6 +77,7 @@ fn threads_read_the_same_bytes_at_random_places() {
                 bytes_max,
                 workers: 2,
                 verify_blocks: true,
+                ..CacheOptions::default()
             },
         );
         let reads = AtomicUsize::new(0);

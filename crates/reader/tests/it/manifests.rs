@@ -49,6 +49,7 @@ fn read_in_short_pieces_with_a_tiny_cache() {
             bytes_max: 10_000,
             workers: 1,
             verify_blocks: true,
+            ..CacheOptions::default()
         },
         ..ImageOptions::default()
     };

@@ -74,7 +74,7 @@ fn open(input: &Path, logger: &Logger) -> Result<Image, Error> {
         cache: CacheOptions {
             bytes_max: 0,
             workers: 0,
-            verify_blocks: true,
+            ..CacheOptions::default()
         },
         metadata_copy_max: image::METADATA_COPY_MAX,
         ..ImageOptions::default()
