@@ -16,7 +16,7 @@ use crate::common::timepoint;
 /// Pack a directory tree into a compressed read-only DwarFS image.
 #[derive(Parser, Debug)]
 #[command(
-    override_usage = "mkdwarfs -i DIR -o IMAGE [OPTIONS]\n       mkdwarfs --input-list FILE [-i DIR] -o IMAGE [OPTIONS]\n       mkdwarfs -i IMAGE -o IMAGE --recompress|--rebuild-metadata|--change-block-size [OPTIONS]",
+    override_usage = "mkdwarfs -i DIR -o IMAGE [OPTIONS]\n       mkdwarfs --input-list FILE [-i DIR] -o IMAGE [OPTIONS]\n       mkdwarfs -i IMAGE -o IMAGE --recompress [OPTIONS]",
     after_help = "Run with --long-help for all options, the levels and the compression algorithms.\n\
                   Exit status: 0 image complete; 1 no image; 2 image written, but some files could not be read."
 )]
@@ -64,7 +64,12 @@ pub(crate) struct Basic {
     pub(crate) input: Option<PathBuf>,
 
     /// File with the paths to pack, one a line; '-' is standard input
-    #[arg(long, value_name = "FILE", conflicts_with = "filter")]
+    #[arg(
+        long,
+        value_name = "FILE",
+        conflicts_with = "filter",
+        hide_short_help = true
+    )]
     pub(crate) input_list: Option<PathBuf>,
 
     /// Image to write; '-' is standard output
@@ -76,7 +81,7 @@ pub(crate) struct Basic {
     )]
     pub(crate) output: Option<PathBuf>,
 
-    /// Estimate the size of the image, the CPU time and the memory, and write nothing
+    /// Estimate size, CPU time and memory, and write nothing
     ///
     /// Scans, deduplicates, orders and segments as a build does, but compresses only a sample of the blocks.
     /// --json says more.
@@ -173,7 +178,7 @@ pub(crate) struct Filter {
     pub(crate) debug_filter: Option<DebugFilter>,
 
     /// Leave out directories without files
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     pub(crate) remove_empty_dirs: bool,
 }
 
@@ -195,7 +200,7 @@ pub(crate) enum DebugFilter {
 }
 
 #[derive(Args, Debug)]
-#[command(next_help_heading = "Categories")]
+#[command(next_help_heading = "Compression")]
 pub(crate) struct Categorize {
     /// Tell kinds of data apart: 'none', or a list of fits, pcmaudio, binary, incompressible, hotness
     ///
@@ -279,7 +284,7 @@ pub(crate) struct Content {
     pub(crate) with_devices: bool,
 
     /// Include named pipes and sockets
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     pub(crate) with_specials: bool,
 
     /// Store holes as zeros (for readers before DwarFS 0.14)
@@ -293,7 +298,7 @@ pub(crate) struct Content {
     pub(crate) hollow: bool,
 
     /// Put the bytes of FILE before the image
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", hide_short_help = true)]
     pub(crate) header: Option<PathBuf>,
 
     /// Omit the index that makes opening large images fast
@@ -317,31 +322,36 @@ pub(crate) struct Content {
 #[command(next_help_heading = "Metadata")]
 pub(crate) struct Metadata {
     /// Owner of everything, a name or a number
-    #[arg(long, value_name = "USER", value_parser = owner::user)]
+    #[arg(long, value_name = "USER", value_parser = owner::user, hide_short_help = true)]
     pub(crate) set_owner: Option<u32>,
 
     /// Group of everything, a name or a number
-    #[arg(long, value_name = "GROUP", value_parser = owner::group)]
+    #[arg(long, value_name = "GROUP", value_parser = owner::group, hide_short_help = true)]
     pub(crate) set_group: Option<u32>,
 
     /// Time of everything: 'now', seconds since 1970, or 'YYYY-MM-DD hh:mm:ss' in UTC
-    #[arg(long, value_name = "TIME", value_parser = timepoint::parse)]
+    #[arg(long, value_name = "TIME", value_parser = timepoint::parse, hide_short_help = true)]
     pub(crate) set_time: Option<i64>,
 
     /// Store times of access and change, not only of modification
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     pub(crate) keep_all_times: bool,
 
     /// Resolution of times, such as 1s, 100ms, ns
-    #[arg(long, value_name = "SPAN", default_value = "1s", value_parser = duration::parse_ns)]
+    #[arg(long, value_name = "SPAN", default_value = "1s", value_parser = duration::parse_ns, hide_short_help = true)]
     pub(crate) time_resolution: u64,
 
     /// Change modes as chmod(1) does: octal, symbolic, or 'norm'; D and F limit to directories and files
-    #[arg(long, value_name = "SPEC[,SPEC]", allow_hyphen_values = true)]
+    #[arg(
+        long,
+        value_name = "SPEC[,SPEC]",
+        allow_hyphen_values = true,
+        hide_short_help = true
+    )]
     pub(crate) chmod: Vec<String>,
 
     /// Do not record when the image was made
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     pub(crate) no_create_timestamp: bool,
 
     /// Do not store link counts
@@ -381,11 +391,16 @@ pub(crate) struct Output {
     ///
     /// 'json' writes events for programs to standard error, one JSON object a line, and nothing else;
     /// docs/progress.md says which.
-    #[arg(long, value_name = "MODE", hide_possible_values = true)]
+    #[arg(
+        long,
+        value_name = "MODE",
+        hide_possible_values = true,
+        hide_short_help = true
+    )]
     pub(crate) progress: Option<progress::Mode>,
 
     /// Show what each worker is doing, too
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     pub(crate) progress_workers: bool,
 
     /// Show no progress
@@ -395,7 +410,7 @@ pub(crate) struct Output {
     /// Write a summary as JSON to standard output, or to FILE
     ///
     /// Goes to standard error when the image itself goes to standard output.
-    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "-")]
+    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "-", hide_short_help = true)]
     pub(crate) json: Option<PathBuf>,
 }
 

@@ -25,13 +25,13 @@ pub(crate) struct Rewriting {
     /// Make a new image from the image --input, with metadata described anew in today's layout
     ///
     /// Implies --recompress=metadata. Applies --set-owner, --set-group, --set-time, --keep-all-times, --time-resolution, --chmod, --pack-metadata and the options that leave something out of the metadata. Without --keep-all-times only times of modification are kept; times keep their resolution unless a coarser one is given.
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     pub(super) rebuild_metadata: bool,
 
     /// Make a new image from the image --input, with blocks of the size that --block-size-bits says
     ///
     /// Implies --recompress=all and --rebuild-metadata. Data of each category are strung together and cut anew.
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     pub(super) change_block_size: bool,
 
     /// Drop what stands in front of the image that is rewritten
