@@ -23,8 +23,9 @@ fn highest_first(bytes: [u8; 8]) -> u64 {
     u64::from_le_bytes(bytes).swap_bytes()
 }
 
+/// The next 8 bytes at `at`, first one lowest.
 #[inline]
-fn word8(data: &[u8], at: usize) -> Option<u64> {
+pub(crate) fn word8(data: &[u8], at: usize) -> Option<u64> {
     let bytes = data.get(at..)?.first_chunk()?;
     Some(u64::from_le_bytes(*bytes))
 }

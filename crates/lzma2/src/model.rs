@@ -135,10 +135,13 @@ pub(crate) fn distance_slot(distance: u32) -> u32 {
     top * 2 + (distance >> (top - 1) & 1)
 }
 
+/// From this length on distances share their statistics.
+pub(crate) const LEN_CLASS_LAST: u32 = MATCH_LEN_MIN + LEN_CLASS_COUNT as u32 - 1;
+
 /// The statistics of distances by the length of the match.
 #[inline]
 pub(crate) fn len_class(len: u32) -> usize {
-    (len.min(5) - MATCH_LEN_MIN) as usize & (LEN_CLASS_COUNT - 1)
+    (len.min(LEN_CLASS_LAST) - MATCH_LEN_MIN) as usize & (LEN_CLASS_COUNT - 1)
 }
 
 /// How literals and positions are modelled.

@@ -115,7 +115,7 @@ pub(crate) fn matched_literal_price(probabilities: &Literal, byte: u8, expected:
     sum
 }
 
-const LEN_COUNT: usize = MATCH_LEN_MAX as usize + 1;
+pub(crate) const LEN_COUNT: usize = MATCH_LEN_MAX as usize + 1;
 
 /// Prices of lengths by position; brought up to date for one position after some uses.
 #[derive(Debug)]
