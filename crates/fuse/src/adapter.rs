@@ -105,6 +105,8 @@ pub(crate) struct Agreed {
     pub(crate) flags: InitFlags,
     /// The largest read, in pages.
     pub(crate) pages_max: u16,
+    /// Whether requests could come through io_uring.
+    pub(crate) has_io_uring: bool,
 }
 
 /// What to do with an answer.
@@ -142,6 +144,12 @@ impl Adapter {
             .map(|(code, count)| (opcode::name(code), count.into()))
             .collect();
         let session = serde_json::json!({
+            "io_uring": if self.agreed.has_io_uring {
+                "on offer, not used"
+            } else {
+                "not on offer"
+            },
+            "passthrough": "not used",
             "capabilities": self.agreed.flags.to_string(),
             "protocol": format!("{}.{}", VERSION.0, self.agreed.minor),
             "read_bytes_max": u32::from(self.agreed.pages_max) * 4096,
@@ -180,6 +188,7 @@ impl Adapter {
             minor: offer.minor.min(VERSION.1),
             flags: init.flags,
             pages_max: PAGES_MAX,
+            has_io_uring: offer.flags.contains(InitFlags::OVER_IO_URING),
         };
         reply.clear();
         reply.init(&init);

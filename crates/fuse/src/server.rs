@@ -25,6 +25,10 @@ const STEADY_MAX: usize = 8;
 /// With those that come and go.
 const THREADS_MAX: usize = 32;
 
+/// Threads that may wait beside the steady ones: readers of slow blocks come again, and starting a thread costs more than
+/// answering ten requests.
+const SPARE: usize = 2;
+
 /// How many threads there are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Threads {
@@ -148,7 +152,7 @@ impl Server {
     /// Counts this thread as waiting, unless it is one more than are needed: then it is to end.
     fn is_superfluous(&self) -> bool {
         let idle = self.idle.fetch_add(1, Ordering::Relaxed);
-        if idle < self.threads.steady {
+        if idle < self.threads.steady + SPARE {
             return false;
         }
         self.idle.fetch_sub(1, Ordering::Relaxed);

@@ -49,13 +49,13 @@ mod sync;
 mod walk;
 
 pub use attr::{Attr, FileKind, Time};
-pub use block_cache::{BlockCache, CacheStats};
+pub use block_cache::{BlockCache, CacheMemory, CacheStats};
 pub use check::{CheckLevel, CheckOptions, Report};
 pub use chunks::{Extent, Place};
 pub use image::{EntryRef, Image};
 pub use info::{CategoryInfo, Info, SectionInfo};
 pub use locate::find_image;
-pub use options::{CacheOptions, ImageOffset, ImageOptions, MetadataCheck};
+pub use options::{CacheOptions, ImageOffset, ImageOptions, MetadataCheck, Tidy, TidyStrategy};
 pub use preload::{Preload, PreloadBlocks};
 pub use raw::RawSection;
 pub use sections::Section;

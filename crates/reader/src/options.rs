@@ -1,9 +1,11 @@
 //! What a user can choose about opening an image.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use durin_format::limits;
 
+use crate::block_cache::CacheMemory;
 use crate::perfmon::Perfmon;
 
 /// How to open an image.
@@ -65,10 +67,20 @@ pub enum MetadataCheck {
 #[derive(Clone, Debug)]
 pub struct CacheOptions {
     /// Most bytes held: decoded data, payloads that are still being decoded, and decoders.
-    /// At least one block is held whatever this says.
+    /// At least what is being decoded is held whatever this says.
     pub bytes_max: u64,
+    /// Memory shared with other images, in place of `bytes_max`.
+    pub memory: Option<CacheMemory>,
     /// Threads that decode blocks ahead of sequential readers; 0: none.
     pub workers: usize,
+    /// Blocks read in order before the next ones are decoded ahead; 0: never ahead.
+    pub run_min: u32,
+    /// Bytes of a file behind each read whose blocks are decoded ahead, whoever reads how.
+    pub read_ahead_bytes: u64,
+    /// The share of a block, in thousandths, of which all of it is decoded when so much is wanted.
+    pub whole_permille: u32,
+    /// How memory is given back.
+    pub tidy: Tidy,
     /// Whether the checksum of a block is verified when it is first read.
     pub verify_blocks: bool,
     /// Measures what is done with the image, the cache above all.
@@ -79,9 +91,56 @@ impl Default for CacheOptions {
     fn default() -> Self {
         Self {
             bytes_max: 512 << 20,
+            memory: None,
             workers: 2,
+            run_min: 1,
+            read_ahead_bytes: 0,
+            // The reference's value. The decoder and the payload, which take memory as the rest would, can go then.
+            whole_permille: 800,
+            tidy: Tidy::default(),
             verify_blocks: true,
             perfmon: None,
         }
     }
+}
+
+/// How memory is given back when it is not used.
+#[derive(Clone, Debug)]
+pub struct Tidy {
+    /// What is thrown out.
+    pub strategy: TidyStrategy,
+    /// How often that is looked at.
+    pub interval: Duration,
+    /// How long a block (or, for [`TidyStrategy::Idle`], the whole cache) must not have been used.
+    pub age_max: Duration,
+    /// What [`TidyStrategy::Idle`] leaves.
+    pub kept_bytes: u64,
+    /// Called when something was thrown out, to let the system have what the allocator keeps.
+    pub release: Option<fn()>,
+}
+
+impl Default for Tidy {
+    fn default() -> Self {
+        Self {
+            strategy: TidyStrategy::None,
+            interval: Duration::from_secs(300),
+            age_max: Duration::from_secs(600),
+            kept_bytes: 32 << 20,
+            release: None,
+        }
+    }
+}
+
+/// What is thrown out although there is room.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum TidyStrategy {
+    /// Nothing.
+    #[default]
+    None,
+    /// When nobody uses the cache: all but the most valuable blocks.
+    Idle,
+    /// Blocks that were not used for some time.
+    Time,
+    /// Blocks that the system has moved to swap space.
+    Swap,
 }

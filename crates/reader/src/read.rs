@@ -93,8 +93,22 @@ impl Image {
         start: u64,
         end: u64,
         block: BlockIndex,
-        rest: impl Iterator<Item = Result<Extent>>,
+        mut rest: impl Iterator<Item = Result<Extent>>,
     ) {
+        let ahead = self.cache().read_ahead_bytes();
+        if ahead > 0 {
+            let near = |extent: &Extent| extent.offset < end.saturating_add(ahead);
+            let mut last = block;
+            for extent in rest.by_ref().map_while(Result::ok).take_while(near) {
+                if let Place::Data { block: next, .. } = extent.place
+                    && next != last
+                {
+                    last = next;
+                    self.cache().prefetch(next);
+                }
+            }
+            return;
+        }
         if !self.cache().reads_ahead() || !self.sequences().continues(content, start, end) {
             return;
         }

@@ -1,7 +1,8 @@
-//! The few calls to the system that have no safe form: `fork`, the local time zone, and locking memory.
+//! The few calls to the system that have no safe form: `fork`, the local time zone, locking memory, and the allocator's
+//! settings.
 #![allow(
     unsafe_code,
-    reason = "fork, localtime_r and mlock have no safe form; each is wrapped here"
+    reason = "fork, localtime_r, mlock and mallopt have no safe form; each is wrapped here"
 )]
 
 use std::io;
@@ -96,6 +97,28 @@ pub(crate) fn lock_in_memory(data: &[u8]) -> io::Result<()> {
     // locked longer than the slice lives costs memory only.
     unsafe { rustix::mm::mlock(start, data.len()) }?;
     Ok(())
+}
+
+/// Has the allocator take each large piece of memory from the system, and give it back when it is freed.
+///
+/// By default glibc raises the size from which on it does that with each large piece that is freed: blocks of a cache end up
+/// in heaps then, which they fragment. Measured: 100 MiB more than the cache counts.
+pub(crate) fn map_large_allocations() {
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    {
+        const LARGE: libc::c_int = 1 << 20;
+        // SAFETY: `mallopt` only sets a number in the allocator, which it guards itself.
+        unsafe { libc::mallopt(libc::M_MMAP_THRESHOLD, LARGE) };
+    }
+}
+
+/// Has the allocator give back to the system what it keeps for later.
+pub(crate) fn release_free_memory() {
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    // SAFETY: `malloc_trim` has no preconditions and takes the allocator's locks itself.
+    unsafe {
+        libc::malloc_trim(0);
+    }
 }
 
 #[cfg(test)]

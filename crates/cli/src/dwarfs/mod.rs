@@ -4,6 +4,7 @@
 //! mounts the image, and the parent returns with the child's verdict as soon as the mount is usable.
 
 mod auto_mountpoint;
+mod cache_options;
 mod daemon;
 mod memory_lock;
 mod mount_options;
@@ -110,7 +111,8 @@ fn serve(
     let image_path = std::path::absolute(&options.image).unwrap_or_else(|_| options.image.clone());
     let mountpoint = Mountpoint::choose(options, &image_path)?;
     let image_options = ImageOptions {
-        metadata_copy_max: image::METADATA_COPY_MAX,
+        metadata_copy_max: u64::MAX,
+
         ..plan.image.clone()
     };
     let image = Arc::new(image::open(&image_path, &image_options, logger)?);

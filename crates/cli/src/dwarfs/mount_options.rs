@@ -7,10 +7,11 @@ use std::sync::Arc;
 use durin_fuse::options as fuse_options;
 use durin_fuse::{FsOptions, MountOptions};
 use durin_reader::perfmon::Perfmon;
-use durin_reader::{CacheOptions, ImageOptions, PreloadBlocks};
+use durin_reader::{ImageOptions, PreloadBlocks};
 
+use super::cache_options::CacheChoice;
 use super::memory_lock::MemoryLock;
-use crate::common::arguments::{image_offset, worker_count};
+use crate::common::arguments::image_offset;
 use crate::common::exit::Failure;
 use crate::common::logger::Level;
 use crate::common::size;
@@ -18,8 +19,21 @@ use crate::common::size;
 /// The help for `-o`.
 pub(super) const HELP: &str = "\
 Options for -o:
-  cachesize=SIZE       memory for decompressed blocks (512m)
-  workers=N            threads that decompress ahead of readers (2)
+  cachesize=SIZE       memory for decompressed blocks (512m, or a quarter of the
+                       memory of machine or container)
+  workers=N            threads that decompress ahead of readers, 0: one for each
+                       processor (2)
+  seq_detector=N       blocks read in order before the next ones are
+                       decompressed ahead; 0: never (1)
+  readahead=SIZE       decompress this much of a file behind each read (0)
+  decratio=X           part of a block of which all of it is decompressed (0.8)
+  block_allocator=malloc|mmap
+                       memory of blocks from the heap or from the system (mmap)
+  tidy_strategy=none|time|swap
+                       throw out nothing, blocks not used for tidy_max_age, or
+                       those in swap space (when idle for 15s, all but 32m)
+  tidy_interval=SPAN, tidy_max_age=SPAN
+                       how often, and from which age on (5m, 10m)
   offset=N|auto        where the image starts in the file (auto)
   imagesize=N          size of the image (to the end of the file)
   uid=N, gid=N         owner and group of everything
@@ -46,24 +60,14 @@ Exit status: 0 mounted (with -f: unmounted again); 1 bad options or image;
 2 no mount point; 4 mounting failed; 5 no background process;
 6 no signal handlers; 7 serving failed; 8 ended by a signal.";
 
-/// Options that tune what works differently here: accepted with a warning.
-const WITHOUT_EFFECT: [&str; 10] = [
-    "enable_nlink",
-    "cache_image",
-    "no_cache_image",
-    "readahead",
-    "decratio",
-    "tidy_strategy",
-    "tidy_interval",
-    "tidy_max_age",
-    "block_allocator",
-    "seq_detector",
-];
+/// Options of old releases: accepted with a warning.
+const WITHOUT_EFFECT: [&str; 3] = ["enable_nlink", "cache_image", "no_cache_image"];
 
 /// What the options ask for.
 #[derive(Debug, Default)]
 pub(super) struct Plan {
     pub(super) image: ImageOptions,
+    cache: CacheChoice,
     pub(super) file_system: FsOptions,
     pub(super) mount: MountOptions,
     pub(super) fsname_given: bool,
@@ -89,6 +93,8 @@ impl Plan {
             }
         }
         plan.measure()?;
+        plan.cache
+            .apply(&mut plan.image.cache, plan.preload.is_some());
         if single_thread {
             plan.mount.threads = 1;
         }
@@ -153,10 +159,10 @@ impl Plan {
 
     /// False when the key is none of ours.
     fn take_value(&mut self, key: &str, value: &str) -> Result<bool, String> {
-        let cache: &mut CacheOptions = &mut self.image.cache;
+        if self.cache.take(&mut self.image.cache, key, value)? {
+            return Ok(true);
+        }
         match key {
-            "cachesize" => cache.bytes_max = size::parse(value)?,
-            "workers" => cache.workers = worker_count(value)?,
             "offset" => self.image.offset = image_offset(value)?,
             "imagesize" => self.image.image_size = Some(size::parse(value)?),
             "uid" => self.file_system.uid = Some(id(value)?),
@@ -258,10 +264,8 @@ mod tests {
 
     #[test]
     fn old_options_only_warn() {
-        let plan =
-            parse("enable_nlink,cache_image,tidy_strategy=time,tidy_interval=5m,decratio=0.5")
-                .unwrap();
-        assert_eq!(plan.warnings.len(), 5);
+        let plan = parse("enable_nlink,cache_image").unwrap();
+        assert_eq!(plan.warnings.len(), 2);
     }
 
     #[test]
@@ -274,7 +278,7 @@ mod tests {
             ("uid=-1", "'uid=-1'"),
             ("mlock=maybe", "none, try or must"),
             ("offset=x", "'auto' or a number"),
-            ("workers=0", "between 1 and"),
+            ("workers=-1", "between 1 and"),
             ("debuglevel=loud", "no such level"),
         ] {
             let message = parse(list).err().unwrap_or_default();

@@ -11,6 +11,7 @@ mod dwarfsextract;
 mod everyday;
 mod help;
 mod mkdwarfs;
+mod mounted;
 mod progress;
 mod rewrite;
 mod script;

@@ -1,4 +1,4 @@
-//! The compressed blocks in the cache, and which of them goes when there is no room.
+//! The compressed blocks of one image in the cache.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -6,45 +6,63 @@ use std::sync::Arc;
 use durin_format::BlockIndex;
 
 use super::entry::Entry;
-use crate::sync::{AtomicU64, Mutex, Ordering, lock};
+use super::memory::CacheMemory;
+use crate::sync::{Mutex, Ordering, lock};
 
 /// Parts of the map with a lock each. A power of two well above the number of threads that read at the same time.
 const SHARD_COUNT: usize = 16;
 
-/// When there is no room, this share (in eighths) of what may be held is kept. Looking for the oldest entries takes a
-/// pass over all of them, which throwing out several at a time pays for.
-const KEPT_EIGHTHS: u64 = 7;
+/// A use counts as coming back when there were so many others since the last one: reading on does not.
+const COMEBACK_USES: u64 = 64;
 
 /// All entries.
 pub(super) struct Entries {
     shards: [Mutex<HashMap<u32, Arc<Entry>>>; SHARD_COUNT],
-    bytes_max: u64,
-    held: AtomicU64,
-    /// Counts uses; what was used last has the highest number.
-    clock: AtomicU64,
-    evictions: AtomicU64,
-    /// Held by the one thread that throws out.
-    trimming: Mutex<()>,
+    memory: CacheMemory,
+}
+
+/// A block that could go.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Candidate {
+    pub(super) block: BlockIndex,
+    /// The clock at its last use.
+    pub(super) used: u64,
+    /// Milliseconds of the memory's time at its last use.
+    pub(super) used_ms: u64,
+    pub(super) bytes: u64,
+    /// What decoding it again would cost, in bytes of zstd.
+    pub(super) cost: u64,
+    /// Whether readers came back to it.
+    pub(super) is_protected: bool,
+    /// Where its data is in memory.
+    pub(super) address: (usize, usize),
+}
+
+impl Candidate {
+    /// What keeping it is worth; the lowest goes first.
+    pub(super) fn worth(&self, now: u64) -> f64 {
+        #[expect(
+            clippy::cast_precision_loss,
+            reason = "the order of a few is all that is wanted"
+        )]
+        let [cost, bytes, age] = [self.cost, self.bytes, now.saturating_sub(self.used)]
+            .map(|number| (number + 1) as f64);
+        cost / (bytes * age)
+    }
 }
 
 impl Entries {
-    pub(super) fn new(bytes_max: u64) -> Self {
-        Self {
+    pub(super) fn new(memory: &CacheMemory) -> Arc<Self> {
+        let entries = Arc::new(Self {
             shards: std::array::from_fn(|_| Mutex::new(HashMap::new())),
-            bytes_max,
-            held: AtomicU64::new(0),
-            clock: AtomicU64::new(0),
-            evictions: AtomicU64::new(0),
-            trimming: Mutex::new(()),
-        }
+            memory: memory.clone(),
+        });
+        memory.join(&entries);
+        entries
     }
 
-    pub(super) fn evictions(&self) -> u64 {
-        self.evictions.load(Ordering::Relaxed)
-    }
-
-    pub(super) fn held_bytes(&self) -> u64 {
-        self.held.load(Ordering::Relaxed)
+    pub(super) fn memory(&self) -> &CacheMemory {
+        &self.memory
     }
 
     pub(super) fn has(&self, block: BlockIndex) -> bool {
@@ -54,73 +72,63 @@ impl Entries {
     /// The entry of a block if there is one, which is used now.
     pub(super) fn find(&self, block: BlockIndex) -> Option<Arc<Entry>> {
         let entry = lock(self.shard(block)).get(&block.0).map(Arc::clone)?;
-        let now = self.clock.fetch_add(1, Ordering::Relaxed) + 1;
-        entry.used.store(now, Ordering::Relaxed);
+        self.touch(&entry);
         Some(entry)
     }
 
     /// The entry of a block, made when there is none, and used now.
     pub(super) fn of(&self, block: BlockIndex) -> Arc<Entry> {
-        let now = self.clock.fetch_add(1, Ordering::Relaxed) + 1;
-        let mut shard = lock(self.shard(block));
-        let entry = shard
-            .entry(block.0)
-            .or_insert_with(|| Arc::new(Entry::new(now)));
-        entry.used.store(now, Ordering::Relaxed);
-        Arc::clone(entry)
+        let entry = Arc::clone(
+            lock(self.shard(block))
+                .entry(block.0)
+                .or_insert_with(|| Arc::new(Entry::new(self.memory.clone()))),
+        );
+        self.touch(&entry);
+        entry
     }
 
-    /// Counts the entry of `block` anew and throws out the ones not used for longest until there is room.
-    /// That entry itself stays, so that a cache smaller than a block still decodes each block once.
-    pub(super) fn trim(&self, block: BlockIndex) {
-        let entry = lock(self.shard(block)).get(&block.0).map(Arc::clone);
-        if let Some(entry) = entry {
-            entry.count(&self.held);
-        }
-        if self.held_bytes() <= self.bytes_max {
-            return;
-        }
-        let _one_at_a_time = lock(&self.trimming);
-        let kept = self.bytes_max / 8 * KEPT_EIGHTHS;
-        if self.held_bytes() <= self.bytes_max {
-            return;
-        }
-        for (_, oldest) in self.by_age() {
-            if self.held_bytes() <= kept {
-                break;
-            }
-            if oldest != block {
-                self.throw_out(oldest);
-            }
+    fn touch(&self, entry: &Entry) {
+        let now = self.memory.tick();
+        let before = entry.used.swap(now, Ordering::Relaxed);
+        entry
+            .used_ms
+            .store(self.memory.note_use(), Ordering::Relaxed);
+        if before > 0 && now.saturating_sub(before) >= COMEBACK_USES {
+            entry.comebacks.fetch_add(1, Ordering::Relaxed);
         }
     }
 
-    /// All blocks with the time of their last use, oldest first.
-    fn by_age(&self) -> Vec<(u64, BlockIndex)> {
+    /// All that is not being decoded.
+    pub(super) fn candidates(&self) -> Vec<Candidate> {
         let mut all = Vec::new();
         for shard in &self.shards {
             let shard = lock(shard);
-            let used = shard
-                .iter()
-                .map(|(block, entry)| (entry.used.load(Ordering::Relaxed), BlockIndex(*block)));
-            all.extend(used);
+            let idle = shard.iter().filter(|(_, entry)| !entry.is_busy());
+            all.extend(idle.map(|(block, entry)| entry.candidate(BlockIndex(*block))));
         }
-        all.sort_unstable();
+        // The order of a map must show nowhere.
+        all.sort_unstable_by_key(|candidate| candidate.block.0);
         all
     }
 
-    fn throw_out(&self, block: BlockIndex) {
-        let entry = lock(self.shard(block)).remove(&block.0);
-        if let Some(entry) = entry {
-            self.held
-                .fetch_sub(entry.close_account(), Ordering::Relaxed);
-            self.evictions.fetch_add(1, Ordering::Relaxed);
-        }
+    /// Takes an entry out and returns what it counted for.
+    pub(super) fn remove(&self, block: BlockIndex) -> Option<u64> {
+        let entry = lock(self.shard(block)).remove(&block.0)?;
+        Some(entry.close_account())
     }
 
     fn shard(&self, block: BlockIndex) -> &Mutex<HashMap<u32, Arc<Entry>>> {
         let [first, ..] = &self.shards;
         let at = usize::try_from(block.0).unwrap_or(0) % SHARD_COUNT;
         self.shards.get(at).unwrap_or(first)
+    }
+}
+
+impl Drop for Entries {
+    fn drop(&mut self) {
+        for candidate in self.candidates() {
+            let bytes = self.remove(candidate.block).unwrap_or(0);
+            self.memory.recount(bytes, 0);
+        }
     }
 }

@@ -5,6 +5,8 @@ use durin_format::section::CompressionType;
 use durin_format::{BlockIndex, Error, Result};
 use durin_source::Source;
 
+use super::entries::Candidate;
+use super::memory::CacheMemory;
 use super::slot::{Failure, Slots};
 use super::{Counters, check_end, place};
 use crate::sections::Section;
@@ -13,10 +15,6 @@ use crate::sync::{AtomicU64, Mutex, Ordering, RwLock, lock, read, write};
 /// Bytes decoded in one go, after which others who wait for the block get their turn. A random read costs the decode of
 /// this much beyond what it needs at most; a sequential one takes a lock so much less often.
 const STEP_LEN: u64 = 256 << 10;
-
-/// When this share of a block (in tenths) is wanted, the rest is decoded too: the decoder and the payload, which
-/// take memory as the rest would, can go then.
-const WHOLE_TENTHS: u64 = 8;
 
 /// Bytes that a decoder takes beside its window, as far as an estimate goes.
 const DECODER_BYTES: u64 = 1 << 16;
@@ -30,21 +28,33 @@ pub(super) struct Work<'a> {
     pub(super) section: &'a Section,
     pub(super) compression: CompressionType,
     pub(super) block_size: u64,
+    /// See [`crate::CacheOptions::whole_permille`].
+    pub(super) whole_permille: u64,
 }
 
 /// A compressed block in the cache.
 pub(super) struct Entry {
     state: RwLock<State>,
-    /// Time of the last use on the clock of the cache.
+    /// Time of the last use on the clock of the cache; 0 before the first.
     pub(super) used: AtomicU64,
+    /// The same in milliseconds since the cache was made.
+    pub(super) used_ms: AtomicU64,
+    /// How often readers came back.
+    pub(super) comebacks: AtomicU64,
+    /// Threads that are decoding it.
+    busy: AtomicU64,
     account: Mutex<Account>,
+    memory: CacheMemory,
 }
 
-/// Bytes of an entry as the cache counts them.
-enum Account {
-    Held(u64),
+/// An entry as the cache counts it.
+#[derive(Clone, Copy, Default)]
+struct Account {
+    bytes: u64,
+    cost: u64,
+    address: (usize, usize),
     /// The cache has thrown the entry out; what readers still do with it is not counted.
-    Gone,
+    is_closed: bool,
 }
 
 enum State {
@@ -59,11 +69,33 @@ enum State {
 }
 
 impl Entry {
-    pub(super) fn new(now: u64) -> Self {
+    pub(super) fn new(memory: CacheMemory) -> Self {
         Self {
             state: RwLock::new(State::Fresh),
-            used: AtomicU64::new(now),
-            account: Mutex::new(Account::Held(0)),
+            used: AtomicU64::new(0),
+            used_ms: AtomicU64::new(0),
+            comebacks: AtomicU64::new(0),
+            busy: AtomicU64::new(0),
+            account: Mutex::new(Account::default()),
+            memory,
+        }
+    }
+
+    /// Whether a thread is decoding it.
+    pub(super) fn is_busy(&self) -> bool {
+        self.busy.load(Ordering::Relaxed) > 0
+    }
+
+    pub(super) fn candidate(&self, block: BlockIndex) -> Candidate {
+        let account = *lock(&self.account);
+        Candidate {
+            block,
+            used: self.used.load(Ordering::Relaxed),
+            used_ms: self.used_ms.load(Ordering::Relaxed),
+            bytes: account.bytes,
+            cost: account.cost,
+            is_protected: self.comebacks.load(Ordering::Relaxed) > 0,
+            address: account.address,
         }
     }
 
@@ -80,6 +112,7 @@ impl Entry {
         buf: &mut [u8],
     ) -> Result<()> {
         let end = offset.saturating_add(buf.len() as u64);
+        let _busy = Busy::new(&self.busy);
         loop {
             // Another reader may have decoded them while this one waited.
             let mut state = write(&self.state);
@@ -92,6 +125,7 @@ impl Entry {
 
     /// Decodes the whole block.
     pub(super) fn decode_all(&self, work: &Work<'_>) -> Result<()> {
+        let _busy = Busy::new(&self.busy);
         loop {
             let mut state = write(&self.state);
             match &*state {
@@ -118,20 +152,22 @@ impl Entry {
 
     /// Takes the entry out of the books and returns what it counted for.
     pub(super) fn close_account(&self) -> u64 {
-        match std::mem::replace(&mut *lock(&self.account), Account::Gone) {
-            Account::Held(bytes) => bytes,
-            Account::Gone => 0,
-        }
+        let mut account = lock(&self.account);
+        account.is_closed = true;
+        std::mem::take(&mut account.bytes)
     }
 
-    /// Counts the entry anew; `held` is the sum of the cache.
-    pub(super) fn count(&self, held: &AtomicU64) {
-        let bytes = read(&self.state).bytes();
-        if let Account::Held(counted) = &mut *lock(&self.account) {
-            let before = std::mem::replace(counted, bytes);
-            held.fetch_add(bytes, Ordering::Relaxed);
-            held.fetch_sub(before, Ordering::Relaxed);
+    /// Counts the entry anew.
+    fn count(&self, state: &State, compression: CompressionType) {
+        let mut account = lock(&self.account);
+        if account.is_closed {
+            return;
         }
+        let bytes = state.bytes();
+        let before = std::mem::replace(&mut account.bytes, bytes);
+        account.cost = state.decoded_len() * cost_of(compression);
+        account.address = state.address();
+        self.memory.recount(before, bytes);
     }
 
     /// Opens the block or decodes a step. `wanted` gets the uncompressed size and says how far to go.
@@ -164,6 +200,7 @@ impl Entry {
         if let Err(error) = result {
             let error = place(error, work.block, work.section);
             *state = Failure::lasting(&error).map_or(State::Fresh, State::Failed);
+            self.count(state, work.compression);
             return Err(error);
         }
         if let State::Partial {
@@ -174,7 +211,35 @@ impl Entry {
         {
             *state = State::Whole(std::mem::take(decoded));
         }
+        // While it is being decoded, too: several large blocks in the making are most of what a small cache has.
+        self.count(state, work.compression);
+        self.memory.trim();
         Ok(())
+    }
+}
+
+/// Counts a thread that decodes.
+struct Busy<'a>(&'a AtomicU64);
+
+impl<'a> Busy<'a> {
+    fn new(count: &'a AtomicU64) -> Self {
+        count.fetch_add(1, Ordering::Relaxed);
+        Self(count)
+    }
+}
+
+impl Drop for Busy<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// What decoding a byte costs beside zstd, in whole numbers; from docs/levels.md.
+fn cost_of(compression: CompressionType) -> u64 {
+    match compression {
+        CompressionType::Lzma => 10,
+        CompressionType::Brotli | CompressionType::Flac => 3,
+        _ => 1,
     }
 }
 
@@ -193,6 +258,23 @@ impl State {
         };
         buf.copy_from_slice(found);
         Ok(true)
+    }
+
+    /// What has been decoded.
+    fn decoded(&self) -> &[u8] {
+        match self {
+            Self::Whole(decoded) | Self::Partial { decoded, .. } => decoded,
+            Self::Fresh | Self::Failed(_) => &[],
+        }
+    }
+
+    fn decoded_len(&self) -> u64 {
+        self.decoded().len() as u64
+    }
+
+    fn address(&self) -> (usize, usize) {
+        let decoded = self.decoded();
+        (decoded.as_ptr().addr(), decoded.len())
     }
 
     /// Bytes of memory in use. Of what was reserved and never touched the system has made nothing yet.
@@ -242,7 +324,7 @@ impl Work<'_> {
     ) -> Result<()> {
         let len = decoder.uncompressed_len();
         let before = decoded.len() as u64;
-        let target = if wanted >= len / 10 * WHOLE_TENTHS {
+        let target = if wanted.saturating_mul(1000) >= len * self.whole_permille {
             len
         } else {
             wanted

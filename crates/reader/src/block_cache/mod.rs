@@ -5,11 +5,16 @@
 //!   more continues the decoder; all who wait for the same block get what that one decode makes.
 //!
 //! A hit takes one short lock of a shard of the map and one shared lock of the entry.
-//! **Memory**: [`CacheOptions::bytes_max`], or one block if that is more, and what readers still hold.
+//! **Memory**: [`CacheOptions::bytes_max`], or what is being decoded if that is more, and what readers still hold;
+//! it is counted while blocks are being decoded. `memory` says what goes, and `tidy` gives back what nobody uses.
 
 mod entries;
 mod entry;
+mod memory;
 mod slot;
+mod tidy;
+
+pub use memory::CacheMemory;
 
 use std::sync::Arc;
 
@@ -18,7 +23,8 @@ use durin_source::Source;
 
 use self::entries::Entries;
 use self::slot::{Kind, Slots};
-use crate::options::CacheOptions;
+use self::tidy::Tidying;
+use crate::options::{CacheOptions, Tidy};
 use crate::perfmon::{Operation, Perfmon};
 use crate::readahead::Readahead;
 use crate::sections::Section;
@@ -51,6 +57,9 @@ pub(crate) enum Ready {
 pub struct BlockCache {
     shared: Arc<Shared>,
     workers: usize,
+    /// Blocks in order before others are decoded ahead; 0: never.
+    run_min: u32,
+    read_ahead_bytes: u64,
     run: BlockRun,
     /// Blocks read ahead at most; they must leave most of the cache to what is being read.
     depth_max: u32,
@@ -62,12 +71,14 @@ pub struct BlockCache {
 pub(crate) struct Shared {
     source: Arc<dyn Source>,
     slots: Slots,
-    entries: Entries,
+    entries: Arc<Entries>,
     counters: Counters,
     /// Uncompressed size that no block exceeds.
     block_size: u64,
-    bytes_max: u64,
     perfmon: Option<Arc<Perfmon>>,
+    whole_permille: u64,
+    tidy: Tidy,
+    tidying: OnceLock<Option<Tidying>>,
 }
 
 #[derive(Default)]
@@ -90,19 +101,28 @@ impl BlockCache {
             verify: options.verify_blocks,
             block_size: block_size.into(),
         };
+        let memory = match &options.memory {
+            Some(memory) => memory.clone(),
+            None => CacheMemory::new(options.bytes_max),
+        };
+        let bytes_max = memory.bytes_max();
         Self {
             shared: Arc::new(Shared {
                 source: Arc::clone(source),
                 slots: Slots::new(blocks, checks),
-                entries: Entries::new(options.bytes_max),
+                entries: Entries::new(&memory),
                 counters: Counters::default(),
                 block_size: block_size.into(),
-                bytes_max: options.bytes_max,
                 perfmon: options.perfmon.clone(),
+                whole_permille: options.whole_permille.min(1000).into(),
+                tidy: options.tidy.clone(),
+                tidying: OnceLock::new(),
             }),
             workers: options.workers,
+            run_min: options.run_min,
+            read_ahead_bytes: options.read_ahead_bytes,
             run: BlockRun::default(),
-            depth_max: u32::try_from(options.bytes_max / (4 * u64::from(block_size.max(1))))
+            depth_max: u32::try_from(bytes_max / (4 * u64::from(block_size.max(1))))
                 .unwrap_or(u32::MAX)
                 .clamp(1, u32::try_from(options.workers.max(1)).unwrap_or(u32::MAX)),
             readahead: OnceLock::new(),
@@ -144,10 +164,11 @@ impl BlockCache {
     }
 
     fn note(&self, block: BlockIndex) {
-        if self.workers > 0 {
+        if self.reads_ahead() {
             // Programs that read a whole tree meet the blocks in order, whatever files they are in.
-            let ahead = self.run.note(block).min(self.depth_max);
-            for step in 1..=ahead {
+            let run = self.run.note(block);
+            let ahead = if run < self.run_min { 0 } else { run };
+            for step in 1..=ahead.min(self.depth_max) {
                 self.prefetch(BlockIndex(block.0.saturating_add(step)));
             }
         }
@@ -186,7 +207,22 @@ impl BlockCache {
 
     /// Whether anything happens on [`Self::prefetch`].
     pub(crate) fn reads_ahead(&self) -> bool {
-        self.workers > 0
+        self.workers > 0 && self.run_min > 0
+    }
+
+    /// How much of a file is decoded ahead of each read of it.
+    pub(crate) fn read_ahead_bytes(&self) -> u64 {
+        if self.workers > 0 {
+            self.read_ahead_bytes
+        } else {
+            0
+        }
+    }
+
+    /// Returns the memory that this cache counts in.
+    #[must_use]
+    pub fn memory(&self) -> &CacheMemory {
+        self.shared.entries.memory()
     }
 
     /// Lets a worker thread decode a whole block. Does nothing when all of them have enough to do.
@@ -208,9 +244,10 @@ impl BlockCache {
         let shared = &self.shared;
         if shared
             .entries
+            .memory()
             .held_bytes()
             .saturating_add(shared.block_size)
-            > shared.bytes_max
+            > shared.entries.memory().bytes_max()
         {
             return false;
         }
@@ -231,8 +268,8 @@ impl BlockCache {
             hits: counters.hits.load(Ordering::Relaxed),
             misses: counters.misses.load(Ordering::Relaxed),
             decoded_bytes: counters.decoded_bytes.load(Ordering::Relaxed),
-            evictions: self.shared.entries.evictions(),
-            held_bytes: self.shared.entries.held_bytes(),
+            evictions: self.memory().evictions(),
+            held_bytes: self.memory().held_bytes(),
         }
     }
 }
@@ -282,9 +319,8 @@ impl Shared {
                 count(&self.counters.misses);
                 let _timer = Perfmon::start(self.perfmon.as_deref(), Operation::BlockDecode);
                 let work = self.work(block, section, compression);
-                let result = entry.decode_and_copy(&work, offset, buf);
-                self.entries.trim(block);
-                result
+                self.tidying();
+                entry.decode_and_copy(&work, offset, buf)
             }
             Kind::Failed(error) => Err(error),
         }
@@ -296,9 +332,7 @@ impl Shared {
             Kind::Stored => Ok(section.payload_len),
             Kind::Compressed(compression) => {
                 let entry = self.entries.of(block);
-                let len = entry.len(&self.work(block, section, compression));
-                self.entries.trim(block);
-                len
+                entry.len(&self.work(block, section, compression))
             }
             Kind::Failed(error) => Err(error),
         }
@@ -320,8 +354,13 @@ impl Shared {
             entry
                 .decode_all(&self.work(block, section, compression))
                 .ok();
-            self.entries.trim(block);
         }
+    }
+
+    /// Starts the thread that gives memory back, with the first block that takes some.
+    fn tidying(&self) {
+        self.tidying
+            .get_or_init(|| Tidying::start(self.entries.memory(), &self.tidy));
     }
 
     fn work<'a>(
@@ -338,6 +377,7 @@ impl Shared {
             section,
             compression,
             block_size: self.block_size,
+            whole_permille: self.whole_permille,
         }
     }
 }

@@ -10,4 +10,5 @@ mod corruption;
 mod evil;
 mod hostile;
 mod manifests;
+mod memory;
 mod options;
