@@ -47,6 +47,7 @@ mod zstd;
 pub use decoder::{Decoder, decompress, uncompressed_len};
 pub use encoder::{Encoded, Encoder, encode_if_smaller, encode_section};
 pub use help::{AlgorithmHelp, algorithms};
+pub use sample::sample;
 pub use spec::Spec;
 pub use stream::{Deflater, StreamFormat};
 pub use versions::library_versions;

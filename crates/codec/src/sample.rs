@@ -19,7 +19,8 @@ const SAMPLE_LEN_MAX: usize = 512 << 10;
 const WORTH_SHIFT: u32 = 8;
 
 /// Returns parts of `data`, spread evenly: a 32nd of it, within bounds.
-pub(crate) fn sample(data: &[u8]) -> Cow<'_, [u8]> {
+#[must_use]
+pub fn sample(data: &[u8]) -> Cow<'_, [u8]> {
     let len = (data.len() / 32).clamp(SAMPLE_LEN_MIN, SAMPLE_LEN_MAX);
     if data.len() <= len {
         return Cow::Borrowed(data);

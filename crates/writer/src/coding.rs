@@ -1,6 +1,6 @@
 //! How blocks are compressed, and the encoder that a thread keeps for them.
 
-use durin_codec::{Encoded, Encoder, Spec, encode_if_smaller};
+use durin_codec::{Encoded, Encoder, Spec, encode_if_smaller, sample};
 use durin_format::Result;
 
 /// How the blocks of one stream are compressed.
@@ -12,7 +12,7 @@ pub struct Coding {
     pub metadata: Option<String>,
     /// Bytes of the largest block that is expected. Larger ones get an encoder of their own.
     pub block_len: usize,
-    /// For data that do not have the layout that the algorithm needs.
+    /// For data that do not have the layout that the algorithm needs, or that it makes smaller nevertheless.
     pub general: Option<Spec>,
 }
 
@@ -59,15 +59,38 @@ impl BlockEncoder {
             };
             encode_if_smaller(&mut **encoder, kind, data, scratch)?
         };
-        match coding.general.as_ref() {
-            Some(general) if encoded.is_none() => {
-                // A header of a file has lied, which is too rare to keep an encoder for.
-                let mut encoder = general.encoder(data.len(), None)?;
-                encode_if_smaller(&mut *encoder, general.compression_type(), data, scratch)
-            }
-            _ => Ok(encoded),
+        let Some(general) = coding.general.as_ref() else {
+            return Ok(encoded);
+        };
+        let Some(encoded) = encoded else {
+            // A header of a file has lied, which is too rare to keep an encoder for.
+            return generally(general, data, scratch);
+        };
+        let len = encoded.payload.len();
+        if !may_be_smaller(general, data, len, scratch)? {
+            return Ok(Some(encoded));
         }
+        let other = generally(general, data, scratch)?;
+        Ok(Some(match other {
+            Some(other) if other.payload.len() < len => other,
+            _ => encoded,
+        }))
     }
+}
+
+fn generally(general: &Spec, data: &[u8], scratch: &mut Vec<u8>) -> Result<Option<Encoded>> {
+    let mut encoder = general.encoder(data.len(), None)?;
+    encode_if_smaller(&mut *encoder, general.compression_type(), data, scratch)
+}
+
+/// Whether an algorithm that knows nothing of the layout makes a sample smaller than `len` is for all of the data: what is
+/// no sound, or has been made by a program, repeats in ways that codecs for sound do not look for.
+fn may_be_smaller(general: &Spec, data: &[u8], len: usize, scratch: &mut Vec<u8>) -> Result<bool> {
+    let sample = sample(data);
+    let of_sample = generally(general, &sample, scratch)?;
+    Ok(of_sample.is_some_and(|encoded| {
+        encoded.payload.len() as u64 * (data.len() as u64) < len as u64 * sample.len() as u64
+    }))
 }
 
 impl std::fmt::Debug for BlockEncoder {
@@ -81,5 +104,43 @@ pub fn be_nice(niceness: i32) {
     if niceness != 0 {
         let current = rustix::process::getpriority_process(None).unwrap_or(0);
         rustix::process::setpriority_process(None, current.saturating_add(niceness)).ok();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use durin_format::section::CompressionType;
+    use durin_testkit::random::Random;
+
+    use super::*;
+
+    #[test]
+    fn what_has_a_layout_is_never_larger_than_without() -> Result<()> {
+        const PCM: &str = r#"{"bits_per_sample":16,"bytes_per_sample":2,"endianness":"little","number_of_channels":1,"padding":"msb","signedness":"signed"}"#;
+        let coding = Coding {
+            spec: Spec::parse("flac:level=5")?,
+            metadata: Some(PCM.to_owned()),
+            block_len: 1 << 20,
+            general: Some(Spec::parse("zstd:level=9")?),
+        };
+        let samples = |sample: &dyn Fn(u32) -> u32| -> Vec<u8> {
+            let samples = (0..200_000).map(sample);
+            samples
+                .flat_map(|sample| [sample.to_le_bytes()[0], sample.to_le_bytes()[1]])
+                .collect()
+        };
+        let noise = Random::new(1).bytes(10_000);
+        let slope = samples(&|at| (at % 3000) * 7 + u32::from(noise[at as usize % 9973]) / 8);
+        let repeated = noise.repeat(40);
+        for (data, expected) in [
+            (&slope, CompressionType::Flac),
+            (&repeated, CompressionType::Zstd),
+            (&repeated[..9999].to_vec(), CompressionType::None),
+        ] {
+            let encoded = BlockEncoder::default().encode(&coding, data)?;
+            let kind = encoded.map_or(CompressionType::None, |encoded| encoded.compression);
+            assert_eq!(kind, expected);
+        }
+        Ok(())
     }
 }

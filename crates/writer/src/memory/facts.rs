@@ -42,7 +42,12 @@ impl Facts {
         let frozen = FROZEN_BYTES_PER_ENTRY * entries;
         let packing = &options.metadata_compression;
         let codings = source.streams.iter().map(|stream| source.coding(stream));
-        let encoder_bytes = codings.map(|coding| coding.spec.encoder_bytes(coding.block_len));
+        let encoder_bytes = codings.map(|coding| {
+            let general = coding.general.as_ref();
+            let specs = std::iter::once(&coding.spec).chain(general);
+            let bytes = specs.map(|spec| spec.encoder_bytes(coding.block_len));
+            bytes.max().unwrap_or(0)
+        });
         Self {
             table_bytes: source.tree.bytes()
                 + source.files.bytes()

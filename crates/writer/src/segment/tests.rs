@@ -95,7 +95,7 @@ impl Setup {
         };
         let block = 1 << self.block_bits;
         let block_len = block - block % self.granularity;
-        Rules::new(window, self.granularity, block_len, false)
+        Rules::new(window, self.granularity, block_len, 4)
     }
 
     fn cut(&self, contents: &[Vec<u8>]) -> Outcome {
