@@ -14,7 +14,7 @@ pub(super) fn text() -> String {
 fn levels() -> String {
     let mut text = String::from("Compression levels:\n");
     text.push_str(&format!(
-        "  level  block size  {:<33}  {:<17}  metadata\n",
+        "  level  block size  {:<41}  {:<17}  metadata\n",
         "data", "machine code"
     ));
     for level in 0..=LEVEL_MAX {
@@ -29,7 +29,7 @@ fn levels() -> String {
             ..
         } = row;
         let line = format!(
-            "  {level:<5}  2^{block_size_bits:<8}  {compression:<33}  {:<17}  {metadata_compression}",
+            "  {level:<5}  2^{block_size_bits:<8}  {compression:<41}  {:<17}  {metadata_compression}",
             code_compression.unwrap_or("as data")
         );
         text.push_str(line.trim_end());
