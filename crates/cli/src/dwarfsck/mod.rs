@@ -6,12 +6,15 @@ mod detail;
 mod listing;
 mod metadata_text;
 mod options;
+mod page;
 mod report;
 mod section_text;
+mod space;
 mod tables_text;
 mod tree_text;
 
 use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -98,11 +101,30 @@ fn answer(image: &Image, options: &Options, logger: &Logger) -> Result<u64, Fail
         };
         errors += listing::print(image, form, logger)?;
     }
+    let mut info = None;
+    let mut found = None;
+    if actions.space.is_some() || actions.html.is_some() {
+        let about = info.insert(image.info()?);
+        let space = found.insert(space::collect::collect(image, about, logger)?);
+        errors += space.errors;
+    }
+    if let (Some(file), Some(space), Some(info)) = (&actions.html, &found, &info) {
+        let name = options.source.image();
+        let name = name.file_name().unwrap_or_default();
+        output::write_text(file, &page::html(space, info, name.as_bytes())?)?;
+    }
+    let space = found.as_ref().zip(actions.space);
     // Any of the others is an answer in itself.
-    let wants_information =
-        !actions.list && actions.checksum.is_none() && actions.export_metadata.is_none();
+    let wants_information = !actions.list
+        && actions.checksum.is_none()
+        && actions.export_metadata.is_none()
+        && space.is_none()
+        && actions.html.is_none();
     if actions.json {
-        report::print_json(image, &actions.detail)?;
+        let space = space.map(|(space, depth)| space::json::report(space, depth));
+        report::print_json(image, &actions.detail, space)?;
+    } else if let Some((space, depth)) = space {
+        output::print(&space::text::report(space, depth))?;
     } else if wants_information && !actions.quiet {
         report::print_text(image, &actions.detail)?;
     }

@@ -77,7 +77,7 @@ pub(crate) struct Actions {
     pub(crate) verbose: bool,
 
     /// Print the bytes before the image; exit status 2 when there are none
-    #[arg(short = 'H', long, conflicts_with_all = ["json", "export_metadata", "check_integrity", "list", "checksum"])]
+    #[arg(short = 'H', long, conflicts_with_all = ["json", "export_metadata", "check_integrity", "list", "checksum", "space", "html"])]
     pub(crate) print_header: bool,
 
     /// List all paths
@@ -87,6 +87,14 @@ pub(crate) struct Actions {
     /// Print a checksum of each regular file, as sha256sum does
     #[arg(long, value_name = "ALGORITHM", value_parser = digest)]
     pub(crate) checksum: Option<Digest>,
+
+    /// Tell what the bytes go to, by directory, extension, category and sharing
+    #[arg(long, value_name = "DEPTH", num_args = 0..=1, require_equals = true, default_missing_value = "1")]
+    pub(crate) space: Option<usize>,
+
+    /// Write that and a map of the image as a page for browsers; '-' is standard output
+    #[arg(long, value_name = "FILE")]
+    pub(crate) html: Option<PathBuf>,
 
     /// Verify the SHA-512/256 of each section and the consistency of the metadata
     #[arg(long, conflicts_with = "no_check")]

@@ -37,8 +37,12 @@ const KEYS: [(&str, Feature); 19] = [
     ("valid_section_index", Feature::SectionDetails),
 ];
 
-/// Prints what `detail` asks for as JSON.
-pub(super) fn print_json(image: &Image, detail: &Detail) -> Result<(), Failure> {
+/// Prints what `detail` asks for as JSON, and the report on space if there is one.
+pub(super) fn print_json(
+    image: &Image,
+    detail: &Detail,
+    space: Option<Value>,
+) -> Result<(), Failure> {
     let mut json = image.info()?.to_json();
     if let Some(keys) = json.as_object_mut() {
         keys.retain(|key, _| {
@@ -47,6 +51,9 @@ pub(super) fn print_json(image: &Image, detail: &Detail) -> Result<(), Failure> 
                 .is_none_or(|(_, feature)| detail.shows(*feature))
         });
         add_local_times(keys.get_mut("history"));
+        if let Some(space) = space {
+            keys.insert("space".to_owned(), space);
+        }
         if detail.shows(Feature::MetadataFullDump) {
             let metadata = durin_format::json::metadata_json(&image.thaw_metadata()?);
             keys.insert("full_metadata".to_owned(), metadata);

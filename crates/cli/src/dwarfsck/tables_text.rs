@@ -7,11 +7,12 @@ use durin_reader::{Image, Info};
 use crate::common::{ratio, size};
 
 /// One table, or one field of it.
-struct Row {
-    name: String,
-    items: u64,
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Row {
+    pub(super) name: String,
+    pub(super) items: u64,
     /// Bits of all items; of strings those of the characters.
-    bits: u64,
+    pub(super) bits: u64,
 }
 
 /// `frozen_analysis`: the tables by size.
@@ -19,8 +20,6 @@ pub(super) fn analysis(image: &Image) -> String {
     let (tables, data) = image.tables();
     let mut rows = rows(tables, data);
     rows.retain(|row| row.items > 0 && row.bits > 0);
-    // The largest first; ties keep the order of the format.
-    rows.sort_by_key(|row| std::cmp::Reverse(row.bits));
     let total = data.len() as u64;
     let mut text = format!("metadata tables, {} in all:\n", size::display(total));
     for Row { name, items, bits } in rows {
@@ -43,7 +42,8 @@ pub(super) fn lengths(info: &Info) -> String {
     text
 }
 
-fn rows(tables: &Tables, data: &[u8]) -> Vec<Row> {
+/// All tables; the largest first, and of equals in the order of the format.
+pub(super) fn rows(tables: &Tables, data: &[u8]) -> Vec<Row> {
     let mut rows: Vec<Row> = columns(tables)
         .into_iter()
         .map(|(name, column)| Row {
@@ -54,6 +54,7 @@ fn rows(tables: &Tables, data: &[u8]) -> Vec<Row> {
         .collect();
     rows.push(strings("names", &tables.names, data));
     rows.push(strings("symlinks", &tables.symlinks, data));
+    rows.sort_by_key(|row| std::cmp::Reverse(row.bits));
     rows
 }
 
