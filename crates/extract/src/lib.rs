@@ -42,6 +42,7 @@ mod make;
 pub mod options;
 pub mod pattern;
 mod plan;
+pub mod salvage;
 
 use std::os::fd::OwnedFd;
 use std::path::Path;
@@ -78,9 +79,39 @@ pub fn extract_to_directory(
     events: &dyn Events,
     cancel: &AtomicBool,
 ) -> Result<Report> {
-    let (top, was_empty) = open_target(target)?;
+    let target = Target::New(target, &mut false);
+    extract_planned(image, target, options, stats, events, cancel, &mut |_| ())
+}
+
+/// Where something is extracted to.
+pub(crate) enum Target<'a> {
+    /// A directory of the user's; tells whether it was empty, so that it gets the attributes of the image's root.
+    New(&'a Path, &'a mut bool),
+    /// The same again, which was empty before or not.
+    Again(&'a Path, bool),
+}
+
+/// Extracts what is in a plan after `edit` has changed it.
+pub(crate) fn extract_planned(
+    image: &Image,
+    target: Target<'_>,
+    options: &ExtractOptions,
+    stats: &Stats,
+    events: &dyn Events,
+    cancel: &AtomicBool,
+    edit: &mut dyn FnMut(&mut Plan),
+) -> Result<Report> {
+    let (top, was_empty) = match target {
+        Target::New(path, was_empty) => {
+            let (top, is_empty) = open_target(path)?;
+            *was_empty = is_empty;
+            (top, is_empty)
+        }
+        Target::Again(path, was_empty) => (open_target(path)?.0, was_empty),
+    };
     let mut plan = Plan::make(image, options)?;
     let refused = std::mem::take(&mut plan.refused);
+    edit(&mut plan);
     let run = Run::new(image, options, stats, &plan, events, cancel);
     let job = Job::new(run, Dirs::new(&plan, top));
     job.begin(refused)?;

@@ -192,6 +192,11 @@ impl Plan {
         Span { start, len }
     }
 
+    /// Gives an entry another name.
+    pub(crate) fn rename(&mut self, entry: &mut Entry, name: &[u8]) {
+        entry.name = self.keep(name);
+    }
+
     /// Whether nothing is asked for.
     pub(crate) fn is_empty(&self) -> bool {
         self.entries.is_empty() && !self.dirs.iter().skip(1).any(|dir| dir.is_wanted)
@@ -298,7 +303,7 @@ fn joined(dir: &[u8], name: &[u8]) -> Vec<u8> {
 }
 
 /// A path for a message: what is no text or would move the cursor is escaped.
-fn shown(path: &[u8]) -> String {
+pub(crate) fn shown(path: &[u8]) -> String {
     String::from_utf8_lossy(path)
         .chars()
         .flat_map(|c| {

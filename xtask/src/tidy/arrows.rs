@@ -12,7 +12,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("codec", &["format", "lzma2"]),
     ("reader", &["format", "codec", "source", "kernels"]),
     ("writer", &["format", "codec", "kernels", "glob"]),
-    ("extract", &["format", "codec", "reader", "glob"]),
+    ("extract", &["format", "codec", "source", "reader", "glob"]),
     ("rewrite", &["format", "codec", "reader", "writer"]),
     ("fuse", &["format", "reader"]),
     ("script", &["format", "writer"]),

@@ -27,7 +27,8 @@ pub(crate) fn open(path: &Path, options: &ImageOptions, logger: &Logger) -> Resu
         .map_err(|error| Error::new(error.kind(), format!("{}: {error}", escape::path(path))))
 }
 
-fn open_source(path: &Path, logger: &Logger) -> Result<Arc<dyn Source>, Error> {
+/// Opens the file at `path`, as the environment says.
+pub(crate) fn open_source(path: &Path, logger: &Logger) -> Result<Arc<dyn Source>, Error> {
     let mode = match std::env::var(IO_LAYER_VARIABLE) {
         Ok(text) => parse_io_layer(&text, &mut |warning| logger.warn(warning)),
         Err(_) => OpenMode::Mmap,

@@ -3,6 +3,7 @@
 mod archive;
 mod archive_spec;
 mod options;
+mod salvage;
 mod stats;
 
 use std::ffi::OsString;
@@ -55,6 +56,9 @@ impl Program for Dwarfsextract {
     }
 
     fn run(options: &Options, _matches: &ArgMatches, logger: &Logger) -> Result<u8, Failure> {
+        if options.salvage.salvage {
+            return salvage::run(options, logger);
+        }
         let started = Instant::now();
         let archive = archive_spec::archive(options)?;
         let image_options = image_options(options, archive.is_some())?;

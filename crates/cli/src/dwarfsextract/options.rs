@@ -26,6 +26,8 @@ pub(crate) struct Options {
     #[command(flatten)]
     pub(crate) archives: Archives,
     #[command(flatten)]
+    pub(crate) salvage: Salvage,
+    #[command(flatten)]
     pub(crate) tuning: Tuning,
     #[command(flatten)]
     pub(crate) measuring: MeasuringArguments,
@@ -102,6 +104,22 @@ pub(crate) struct Archives {
     /// [MODULE:]KEY[=VALUE], comma separated: compression-level=9, zstd:threads=2, mtree:sha1
     #[arg(long, value_name = "OPTIONS")]
     pub(crate) format_options: Option<String>,
+}
+
+#[derive(Args, Debug)]
+#[command(next_help_heading = "Damaged images")]
+pub(crate) struct Salvage {
+    /// Get out what survives, without index and even without metadata
+    #[arg(long, conflicts_with_all = ["format", "stdout_progress", "disable_integrity_check"])]
+    pub(crate) salvage: bool,
+
+    /// Also write files that are not whole: NAME.partial, with zeros for what is lost
+    #[arg(long, requires = "salvage")]
+    pub(crate) salvage_partial: bool,
+
+    /// Write what is lost to FILE as JSON ('-': standard output)
+    #[arg(long, value_name = "FILE", requires = "salvage")]
+    pub(crate) salvage_report: Option<PathBuf>,
 }
 
 #[derive(Args, Debug)]

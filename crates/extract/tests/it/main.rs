@@ -12,6 +12,7 @@ mod in_the_way;
 mod large;
 mod manifests;
 mod patterns;
+mod salvage;
 mod synthetic;
 mod target;
 

@@ -195,6 +195,17 @@ impl BlockCache {
             .map_err(|error| place(error, block, section))
     }
 
+    /// Decodes all of a block.
+    ///
+    /// # Errors
+    /// As [`Self::read`].
+    pub fn decode(&self, block: BlockIndex) -> Result<()> {
+        let last = self.block_len(block)?.checked_sub(1);
+        last.map_or(Ok(()), |last| {
+            self.shared.read(block, last, &mut [0])
+        })
+    }
+
     /// Returns how many blocks may be asked for ahead: as many as there are workers, and as there is room for.
     #[must_use]
     pub fn depth(&self) -> usize {
