@@ -12,7 +12,7 @@ use crate::common::exit::{self, Failure};
 use crate::common::logger::{Level, Logger};
 use crate::common::program::{self, Program};
 use crate::common::{arguments, banner, completions, man, output};
-use crate::everyday::{cat, diff, du, find, grep, info, ls, mounts, stat, tree, unmount};
+use crate::everyday::{cat, diff, du, find, grep, info, ls, mounts, stat, tree, unmount, verify};
 use crate::{dwarfs, dwarfsck, dwarfsextract, mkdwarfs};
 
 /// One of the programs in this executable.
@@ -74,7 +74,7 @@ macro_rules! everyday {
 }
 
 /// The everyday commands, in the order of the help.
-const EVERYDAY: [Tool; 11] = [
+const EVERYDAY: [Tool; 12] = [
     everyday!(info::InfoCommand, "info", "tell what an image is"),
     everyday!(ls::Ls, "ls", "list directories of an image"),
     everyday!(tree::Tree, "tree", "show directories of an image as a tree"),
@@ -93,6 +93,11 @@ const EVERYDAY: [Tool; 11] = [
     everyday!(cat::Cat, "cat", "write files to standard output"),
     everyday!(grep::Grep, "grep", "search files for lines"),
     everyday!(diff::Diff, "diff", "compare images and directories"),
+    everyday!(
+        verify::Verify,
+        "verify",
+        "verify an image, or repair its index"
+    ),
     everyday!(mounts::Mounts, "mounts", "list mounted images"),
     everyday!(unmount::Unmount, "unmount", "unmount images"),
 ];

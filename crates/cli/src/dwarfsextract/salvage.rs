@@ -110,9 +110,10 @@ fn section(section: &SectionFound) -> Value {
 
 fn lost_file(file: &LostFile) -> Value {
     let text = |path: &Vec<u8>| escape::bytes(path).to_string();
-    let ranges = file.ranges.iter().map(|range| {
-        json!({ "offset": range.offset, "len": range.len, "block": range.block })
-    });
+    let ranges = file
+        .ranges
+        .iter()
+        .map(|range| json!({ "offset": range.offset, "len": range.len, "block": range.block }));
     json!({
         "paths": file.paths.iter().map(text).collect::<Vec<_>>(),
         "size": file.size,

@@ -20,3 +20,4 @@ pub(crate) mod stat;
 mod target;
 pub(crate) mod tree;
 pub(crate) mod unmount;
+pub(crate) mod verify;

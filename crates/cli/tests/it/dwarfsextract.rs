@@ -228,3 +228,59 @@ fn the_name_of_the_output_chooses() {
     }
     fails_with(archive(&place).args(["-f", "auto"]), "--output");
 }
+
+fn salvage(place: &Place, image: &std::path::Path) -> Run {
+    fs::create_dir_all(place.path("out")).unwrap();
+    let run = dwarfsextract().arg("-i").arg(image).arg("-o");
+    run.arg(place.path("out")).arg("--salvage")
+}
+
+#[test]
+fn what_is_lost_is_told() {
+    let place = Place::new();
+    let image = place.image();
+    let outcome = salvage(&place, &image).succeed();
+    assert!(outcome.stderr.contains("nothing is lost"), "{outcome}");
+    let mut bytes = fs::read(&image).unwrap();
+    bytes[70] ^= 1;
+    fs::write(&image, bytes).unwrap();
+    fs::remove_dir_all(place.path("out")).unwrap();
+    let run = salvage(&place, &image);
+    let outcome = run
+        .args(["--salvage-partial", "--salvage-report=-"])
+        .expect_code(2);
+    let report: serde_json::Value = serde_json::from_str(&stdout(&outcome)).unwrap();
+    assert_eq!(report["sections"][0]["state"], "damaged");
+    let lost = report["lost_files"].as_array().unwrap();
+    let paths: Vec<_> = lost
+        .iter()
+        .flat_map(|file| file["paths"].as_array().unwrap())
+        .collect();
+    for name in ["hello", "sub/hard", "sub/copy"] {
+        assert!(paths.iter().any(|path| *path == name), "{report}");
+    }
+    assert_eq!(fs::read(place.path("out/hello.partial")).unwrap(), [0; 6]);
+    assert!(!place.path("out/hello").exists());
+    assert!(place.path("out/sub/soft").is_symlink());
+}
+
+#[test]
+fn an_index_is_repaired() {
+    use crate::support::durin;
+    let place = Place::new();
+    let image = place.image();
+    let good = fs::read(&image).unwrap();
+    durin().arg("verify").arg(&image).succeed();
+    fs::write(&image, &good[..good.len() - 1]).unwrap();
+    fails_with(
+        durin().args(["verify", "--repair-index"]).arg(&image),
+        "--output",
+    );
+    let copy = place.path("copy");
+    let repair = || durin().args(["verify", "--repair-index"]).arg(&image);
+    repair().arg("-o").arg(&copy).succeed();
+    assert!(fs::read(&copy).unwrap() == good);
+    assert!(fs::read(&image).unwrap().len() < good.len(), "not in place");
+    repair().arg("--in-place").succeed();
+    assert!(fs::read(&image).unwrap() == good);
+}

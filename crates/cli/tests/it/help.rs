@@ -25,8 +25,9 @@ fn help_of_each_program() {
 }
 
 /// The subcommands of `durin` that look into images.
-const EVERYDAY: [&str; 11] = [
-    "info", "ls", "tree", "find", "stat", "du", "cat", "grep", "diff", "mounts", "unmount",
+const EVERYDAY: [&str; 12] = [
+    "info", "ls", "tree", "find", "stat", "du", "cat", "grep", "diff", "verify", "mounts",
+    "unmount",
 ];
 
 #[test]

@@ -46,7 +46,7 @@ impl Composed {
         };
         if scan.version.has_v1_sections() {
             let good = |found: &&Found| found.state == SectionState::Good;
-            let end = scan.found.iter().filter(good).last().map_or(0, Found::end);
+            let end = scan.found.iter().rfind(good).map_or(0, Found::end);
             composed.push(end.saturating_sub(scan.start), Part::File(scan.start));
             return composed;
         }

@@ -46,7 +46,7 @@ pub fn repair_index(source: &Arc<dyn Source>, offset: ImageOffset) -> Result<Rep
         others.filter(|section| section.header.section_type != SectionType::SectionIndex)
     };
     let last = sections()
-        .last()
+        .next_back()
         .ok_or_else(|| Error::corrupt("no section but an index"))?;
     let kept = last.end();
     let mut entries: Vec<IndexEntry> = sections()

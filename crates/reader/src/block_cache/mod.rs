@@ -201,9 +201,7 @@ impl BlockCache {
     /// As [`Self::read`].
     pub fn decode(&self, block: BlockIndex) -> Result<()> {
         let last = self.block_len(block)?.checked_sub(1);
-        last.map_or(Ok(()), |last| {
-            self.shared.read(block, last, &mut [0])
-        })
+        last.map_or(Ok(()), |last| self.shared.read(block, last, &mut [0]))
     }
 
     /// Returns how many blocks may be asked for ahead: as many as there are workers, and as there is room for.
