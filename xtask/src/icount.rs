@@ -218,7 +218,7 @@ fn make_tree(top: &Path) -> Result<()> {
         write(&versions.join(format!("v{version}.txt")), &text)?;
     }
     let table: Vec<u8> = (0..100_000_u32)
-        .flat_map(|n| (n * n / 7).to_le_bytes())
+        .flat_map(|n| (n.wrapping_mul(n) / 7).to_le_bytes())
         .collect();
     write(&top.join("table.bin"), &table)?;
     write(&top.join("noise.bin"), &random.bytes(300_000))

@@ -20,11 +20,6 @@ const SHORT_MIN: usize = 128;
 /// some bytes. Taking it out saves its time and leaves room for other data: worth it from this multiple on of what is
 /// taken from other blocks. A factor of 1 made the sources above 0.6% larger; never taking any, the programs 6%.
 const SAME_BLOCK_FACTOR: usize = 4;
-/// With lzma and a block of this size it is worth it later: a long match costs some bits, what it interrupts costs more
-/// (distances that would repeat, and the addresses that a filter has made equal), and room is not that scarce. 103 MB
-/// of versions of programs in blocks of 64 MiB had 13.52 MB with a factor of 4 and 13.33 MB with 16.
-const LARGE_BLOCK_LEN: usize = 64 << 20;
-const LARGE_BLOCK_FACTOR: usize = 16;
 /// Where data repeat with a short period, each repetition ends where what is stored so far ends. Unless it is a good
 /// part of a block, storing more of the data makes the next one longer.
 const PERIOD_BLOCK_SHARE: usize = 16;
@@ -65,7 +60,6 @@ impl Rules {
         let block_len = settings.block_len(block_size) as usize;
         let same_block_factor = match settings.compression.compression_type() {
             CompressionType::None => 1,
-            CompressionType::Lzma if block_len >= LARGE_BLOCK_LEN => LARGE_BLOCK_FACTOR,
             _ => SAME_BLOCK_FACTOR,
         };
         Self::new(
