@@ -3,8 +3,8 @@
 //! A line with attributes saves the request that a later `stat` of the file would be, and costs the kernel an inode that
 //! nobody may ever look at: `find -name`, `ls` and a shell's `*` need the names and types alone. The kernel does not say
 //! which it is. So each thread that lists directories gets names first, and attributes as soon as it has
-//! asked for those of files that it had listed. Measured on 84,000 entries (client and driver): `find` takes 0.35 s of
-//! CPU time instead of 0.69 s, and `find -ls` is as it was.
+//! asked for those of files that it had listed. Measured on 84,000 entries (client and driver): `find` takes 0.39 s of
+//! CPU time instead of 0.60 s, and `find -ls` is as it was (1.13 s).
 //!
 //! Directories come with their attributes always: who lists them usually goes into them.
 

@@ -102,7 +102,8 @@ pub(crate) fn lock_in_memory(data: &[u8]) -> io::Result<()> {
 /// Has the allocator take each large piece of memory from the system, and give it back when it is freed.
 ///
 /// By default glibc raises the size from which on it does that with each large piece that is freed: blocks of a cache end up
-/// in heaps then, which they fragment. Measured: 100 MiB more than the cache counts.
+/// in heaps then, which they fragment. The driver was seen to take 100 MiB more than its cache counts; how much of that
+/// this saves has not been measured.
 pub(crate) fn map_large_allocations() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     {

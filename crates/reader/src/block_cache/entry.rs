@@ -234,7 +234,7 @@ impl Drop for Busy<'_> {
     }
 }
 
-/// What decoding a byte costs beside zstd, in whole numbers; from docs/levels.md.
+/// What decoding a byte costs beside zstd, in whole numbers. Rough, and enough to tell them apart.
 fn cost_of(compression: CompressionType) -> u64 {
     match compression {
         CompressionType::Lzma => 10,
