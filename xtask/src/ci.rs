@@ -129,6 +129,7 @@ fn prepare() -> Vec<String> {
         install::program("bsdtar", "libarchive-tools"),
         install::program("cpio", "cpio"),
         install::program("unzip", "unzip"),
+        install::program("chromium", "chromium"),
         python_venv(),
     ];
     for error in attempts.into_iter().filter_map(Result::err) {
@@ -140,6 +141,7 @@ fn prepare() -> Vec<String> {
         mount::available().err(),
         Vectors::find().err(),
         Decoder::find().err(),
+        (!install::has("chromium")).then(|| "pages are looked at with chromium".to_owned()),
     ]
     .into_iter()
     .flatten()

@@ -2,7 +2,7 @@
 
 use durin_format::Result;
 use durin_format::history::{DwarfsVersion, History, HistoryEntry};
-use durin_format::metadata::{FsOptions, Tables};
+use durin_format::metadata::{FsOptions, MetadataHistoryEntry, Tables};
 use durin_format::section::{CompressionType, SectionType, SectionVerifier, Version};
 use serde_json::{Map, Value, json};
 
@@ -57,6 +57,10 @@ pub struct Info {
     pub valid_section_index: bool,
     /// Lengths of the tables, by name.
     pub tables: Vec<(&'static str, u64)>,
+    /// The first inode numbers of all types but directories, which begin with 0, by name.
+    pub inode_offsets: Vec<(&'static str, u32)>,
+    /// What the metadata was before it was made anew, oldest first.
+    pub previous_versions: Vec<MetadataHistoryEntry>,
 }
 
 /// The blocks of one category.
@@ -102,6 +106,7 @@ impl Image {
     /// no error: what they would tell is left out.
     pub fn info(&self) -> Result<Info> {
         let (tables, _) = self.tables();
+        let partition = &self.metadata().partition;
         let sections = self.section_infos();
         let (compressed, uncompressed) = total(&sections, &[SectionType::Block]);
         let metadata_types = [SectionType::MetadataV2Schema, SectionType::MetadataV2];
@@ -130,6 +135,13 @@ impl Image {
             sections,
             valid_section_index: self.has_section_index(),
             tables: table_lengths(tables),
+            inode_offsets: vec![
+                ("symlink_inode_offset", partition.first_symlink),
+                ("file_inode_offset", partition.first_regular),
+                ("device_inode_offset", partition.first_device),
+                ("other_inode_offset", partition.first_other),
+            ],
+            previous_versions: tables.metadata_version_history.clone().unwrap_or_default(),
         })
     }
 
@@ -253,32 +265,22 @@ impl Info {
             self.sections.iter().map(SectionInfo::to_json).collect(),
         );
         set("valid_section_index", json!(self.valid_section_index));
-        let tables = self
-            .tables
-            .iter()
-            .map(|(name, len)| ((*name).to_owned(), json!(len)));
-        set("meta", tables.collect::<Map<_, _>>().into());
+        let tables = self.tables.iter().copied();
+        let offsets = self.inode_offsets.iter();
+        let meta = tables.chain(offsets.map(|(name, inode)| (*name, u64::from(*inode))));
+        let meta = meta.map(|(name, number)| (name.to_owned(), json!(number)));
+        set("meta", meta.collect::<Map<_, _>>().into());
+        if !self.previous_versions.is_empty() {
+            let previous = self.previous_versions.iter().map(previous_json);
+            set("previous_metadata_versions", previous.collect());
+        }
         root.into()
     }
 
     /// Returns the names of the options that are set.
     #[must_use]
     pub fn option_names(&self) -> Vec<&'static str> {
-        let options = &self.options;
-        [
-            (options.mtime_only, "mtime_only"),
-            (options.packed_chunk_table, "packed_chunk_table"),
-            (options.packed_directories, "packed_directories"),
-            (
-                options.packed_shared_files_table,
-                "packed_shared_files_table",
-            ),
-            (options.has_btime, "has_btime"),
-            (options.inodes_have_nlink, "inodes_have_nlink"),
-        ]
-        .into_iter()
-        .filter_map(|(is_set, name)| is_set.then_some(name))
-        .collect()
+        option_names(&self.options)
     }
 
     /// Returns the smallest difference of two times in seconds.
@@ -326,6 +328,39 @@ impl SectionInfo {
         let size = self.size.filter(|size| *size > 0)?;
         Some(self.compressed_size as f64 / size as f64)
     }
+}
+
+/// Returns the names of the options of metadata that are set.
+#[must_use]
+pub fn option_names(options: &FsOptions) -> Vec<&'static str> {
+    [
+        (options.mtime_only, "mtime_only"),
+        (options.packed_chunk_table, "packed_chunk_table"),
+        (options.packed_directories, "packed_directories"),
+        (
+            options.packed_shared_files_table,
+            "packed_shared_files_table",
+        ),
+        (options.has_btime, "has_btime"),
+        (options.inodes_have_nlink, "inodes_have_nlink"),
+    ]
+    .into_iter()
+    .filter_map(|(is_set, name)| is_set.then_some(name))
+    .collect()
+}
+
+fn previous_json(previous: &MetadataHistoryEntry) -> Value {
+    let mut value = json!({
+        "major": previous.major,
+        "minor": previous.minor,
+        "block_size": previous.block_size,
+        "options": option_names(&previous.options.unwrap_or_default()),
+    });
+    if let (Some(keys), Some(program)) = (value.as_object_mut(), &previous.dwarfs_version) {
+        let program = String::from_utf8_lossy(program);
+        keys.insert("dwarfs_version".to_owned(), json!(program));
+    }
+    value
 }
 
 /// Stored and uncompressed bytes of all sections of some types.

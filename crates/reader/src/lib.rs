@@ -53,7 +53,7 @@ pub use block_cache::{BlockCache, CacheMemory, CacheStats};
 pub use check::{CheckLevel, CheckOptions, Report};
 pub use chunks::{Extent, Place};
 pub use image::{EntryRef, Image};
-pub use info::{CategoryInfo, Info, SectionInfo};
+pub use info::{CategoryInfo, Info, SectionInfo, option_names};
 pub use locate::find_image;
 pub use options::{CacheOptions, ImageOffset, ImageOptions, MetadataCheck, Tidy, TidyStrategy};
 pub use preload::{Preload, PreloadBlocks};

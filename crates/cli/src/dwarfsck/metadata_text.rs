@@ -1,7 +1,8 @@
 //! The image as a whole: version, origin, sizes, history.
 
 use durin_format::history::History;
-use durin_reader::{CategoryInfo, Info};
+use durin_format::metadata::MetadataHistoryEntry;
+use durin_reader::{CategoryInfo, Info, option_names};
 
 use crate::common::{clock, duration, escape, ratio, size};
 
@@ -78,6 +79,23 @@ pub(super) fn summary(info: &Info) -> String {
     for category in &info.categories {
         let name = format!("category '{}'", escape::bytes(category.name.as_bytes()));
         line(&mut text, &name, &category_text(category));
+    }
+    for previous in &info.previous_versions {
+        line(&mut text, "previous metadata", &previous_text(previous));
+    }
+    text
+}
+
+fn previous_text(previous: &MetadataHistoryEntry) -> String {
+    let mut text = format!("version {}.{}", previous.major, previous.minor);
+    if let Some(program) = &previous.dwarfs_version {
+        text.push_str(&format!(" by {}", escape::bytes(program)));
+    }
+    let block_size = size::display(previous.block_size.into());
+    text.push_str(&format!(", block size {block_size}"));
+    let options = option_names(&previous.options.unwrap_or_default());
+    if !options.is_empty() {
+        text.push_str(&format!(", {}", options.join(", ")));
     }
     text
 }

@@ -2,6 +2,7 @@
 
 mod check;
 mod checksum;
+mod chunk_statistics;
 mod detail;
 mod listing;
 mod metadata_text;
@@ -122,11 +123,11 @@ fn answer(image: &Image, options: &Options, logger: &Logger) -> Result<u64, Fail
         && actions.html.is_none();
     if actions.json {
         let space = space.map(|(space, depth)| space::json::report(space, depth));
-        report::print_json(image, &actions.detail, space)?;
+        errors += report::print_json(image, &actions.detail, !actions.no_check, space, logger)?;
     } else if let Some((space, depth)) = space {
         output::print(&space::text::report(space, depth))?;
     } else if wants_information && !actions.quiet {
-        report::print_text(image, &actions.detail)?;
+        errors += report::print_text(image, &actions.detail, logger)?;
     }
     Ok(errors)
 }

@@ -88,11 +88,11 @@ pub(crate) struct Actions {
     #[arg(long, value_name = "ALGORITHM", value_parser = digest)]
     pub(crate) checksum: Option<Digest>,
 
-    /// Tell what the bytes go to, by directory, extension, category and sharing
+    /// Tell what the bytes go to: directories down to DEPTH, extensions, sharing
     #[arg(long, value_name = "DEPTH", num_args = 0..=1, require_equals = true, default_missing_value = "1")]
     pub(crate) space: Option<usize>,
 
-    /// Write that and a map of the image as a page for browsers; '-' is standard output
+    /// Write a page with that and a map of the tree; '-' is standard output
     #[arg(long, value_name = "FILE")]
     pub(crate) html: Option<PathBuf>,
 

@@ -3,6 +3,7 @@
 use durin_format::frozen::view::Column;
 use durin_format::metadata::tables::{StringsView, Tables};
 use durin_reader::{Image, Info};
+use serde_json::{Value, json};
 
 use crate::common::{ratio, size};
 
@@ -33,11 +34,45 @@ pub(super) fn analysis(image: &Image) -> String {
     text
 }
 
-/// `metadata_details`: the lengths of all tables.
+/// `frozen_details`: all tables and fields by name, those that take nothing, too.
+pub(super) fn details(image: &Image) -> String {
+    let (tables, data) = image.tables();
+    let mut rows = rows(tables, data);
+    rows.sort_by(|one, other| one.name.cmp(&other.name));
+    let mut text = String::from("packed tables:\n");
+    for Row { name, items, bits } in rows {
+        let bits_per_item = if items > 0 {
+            size::four_digits(bits, items)
+        } else {
+            "0".to_owned()
+        };
+        text.push_str(&format!(
+            "  {:>12} bytes {items:>12} items {bits_per_item:>10} bits/item  {name}\n",
+            bits.div_ceil(8)
+        ));
+    }
+    text
+}
+
+/// The tables as JSON: all, or only those that take space.
+pub(super) fn json(image: &Image, with_empty: bool) -> Value {
+    let (tables, data) = image.tables();
+    rows(tables, data)
+        .into_iter()
+        .filter(|row| with_empty || row.bits > 0)
+        .map(|row| json!({ "name": row.name, "items": row.items, "bits": row.bits }))
+        .collect()
+}
+
+/// `metadata_details`: the lengths of all tables, and where the kinds of inodes begin.
 pub(super) fn lengths(info: &Info) -> String {
     let mut text = String::from("table lengths:\n");
     for (name, len) in &info.tables {
         text.push_str(&format!("  {len:>12}  {name}\n"));
+    }
+    text.push_str("inode offsets:\n");
+    for (name, inode) in &info.inode_offsets {
+        text.push_str(&format!("  {inode:>12}  {name}\n"));
     }
     text
 }

@@ -7,6 +7,7 @@
 mod durin;
 mod dwarfs;
 mod dwarfsck;
+mod dwarfsck_json;
 mod dwarfsextract;
 mod everyday;
 mod help;

@@ -97,7 +97,12 @@ impl Cell {
                     let percent = size::four_digits(millionths(bytes, *all).min(1_000_000), 10_000);
                     format!("<i class=\"{class}\" style=\"width:{percent}%\"></i>")
                 };
-                let (raw, stored) = (bar("raw", *whole), bar("stored", *stored));
+                let raw = if *whole > 0 {
+                    bar("raw", *whole)
+                } else {
+                    String::new()
+                };
+                let stored = bar("stored", *stored);
                 format!(
                     "<td class=\"bar\"><span class=\"bars\" aria-hidden=\"true\">{raw}{stored}</span></td>"
                 )
