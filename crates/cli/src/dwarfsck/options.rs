@@ -88,7 +88,7 @@ pub(crate) struct Actions {
     #[arg(long, value_name = "ALGORITHM", value_parser = digest)]
     pub(crate) checksum: Option<Digest>,
 
-    /// Tell what the bytes go to: directories down to DEPTH, extensions, sharing
+    /// Tell what the bytes go to: directories to DEPTH, extensions, sharing
     #[arg(long, value_name = "DEPTH", num_args = 0..=1, require_equals = true, default_missing_value = "1")]
     pub(crate) space: Option<usize>,
 

@@ -120,8 +120,10 @@ impl Sums<'_> {
     /// Adds up what is below `top`; returns how many entries could not be read.
     fn add_up(&mut self, top: &Found, logger: &Logger) -> Result<u64, Failure> {
         let mut errors = 0;
-        // Directories that the walk is in, with what has been found in them so far.
-        let mut open: Vec<(Vec<u8>, Usage)> = Vec::new();
+        // Directories that the walk is in: lengths of their paths, which all begin the innermost one, with what has been
+        // found in them so far.
+        let mut open: Vec<(usize, Usage)> = Vec::new();
+        let mut innermost = Vec::new();
         for entry in self.image.walk_from(top.entry, top.path.clone()) {
             let entry = match entry {
                 Ok(entry) => entry,
@@ -131,13 +133,14 @@ impl Sums<'_> {
                     continue;
                 }
             };
-            while let Some((dir, _)) = open.last()
-                && !is_below(&entry.path, dir)
+            while let Some((len, _)) = open.last()
+                && !is_below(&entry.path, &innermost[..*len])
             {
-                self.close(&mut open)?;
+                self.close(&mut open, &innermost)?;
             }
             if entry.attr.kind == FileKind::Directory {
-                open.push((entry.path, Usage::default()));
+                open.push((entry.path.len(), Usage::default()));
+                innermost = entry.path;
                 continue;
             }
             let usage = self.usage(&entry)?;
@@ -149,7 +152,7 @@ impl Sums<'_> {
             }
         }
         while !open.is_empty() {
-            self.close(&mut open)?;
+            self.close(&mut open, &innermost)?;
         }
         Ok(errors)
     }
@@ -167,8 +170,8 @@ impl Sums<'_> {
     }
 
     /// Ends the innermost directory.
-    fn close(&mut self, open: &mut Vec<(Vec<u8>, Usage)>) -> Result<(), Failure> {
-        let Some((path, usage)) = open.pop() else {
+    fn close(&mut self, open: &mut Vec<(usize, Usage)>, innermost: &[u8]) -> Result<(), Failure> {
+        let Some((len, usage)) = open.pop() else {
             return Ok(());
         };
         if let Some((_, parent)) = open.last_mut() {
@@ -177,7 +180,7 @@ impl Sums<'_> {
         let depth = open.len();
         let is_shown = depth == 0 || !self.options.summarize && depth <= self.options.max_depth;
         if is_shown {
-            self.line(&path, usage)
+            self.line(&innermost[..len], usage)
         } else {
             Ok(())
         }

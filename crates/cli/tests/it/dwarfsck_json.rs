@@ -14,7 +14,7 @@ use durin_testkit::require;
 use durin_testkit::vectors::Vectors;
 use serde_json::{Value, json};
 
-use crate::support::{Place, dwarfsck, stdout};
+use crate::support::{Place, durin, dwarfsck, stdout};
 
 const LEVELS: [&str; 8] = ["0", "1", "2", "3", "4", "5", "6", "7"];
 
@@ -262,6 +262,8 @@ fn deep_trees_take_no_stack_and_no_gigabytes() {
     assert!(text.len() < DEPTH as usize * 300, "{}", text.len());
     let space = dwarfsck().arg(&image).arg("--space=99999").succeed();
     assert!(space.stdout.len() < 100_000_000, "{}", space.stdout.len());
+    let du = durin().arg("du").arg(&image).arg("-s").succeed();
+    assert_eq!(stdout(&du).lines().count(), 1);
     let page = stdout(&dwarfsck().arg(&image).args(["--html", "-"]).succeed());
     assert!(page.len() < 1_000_000, "{}", page.len());
 }
