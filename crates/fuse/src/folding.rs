@@ -1,6 +1,6 @@
 //! Names without regard to case: `case_insensitive`.
 //!
-//! Two names are alike if they are equal after simple case folding, as Unicode has it (`ß` and `SS` are not alike).
+//! Two names are alike if they are equal after simple case folding, as Unicode has it (a sharp s and `SS` are not alike).
 //! Bytes that are not UTF-8 stand for themselves. A name that is there exactly is always found first; among several that
 //! are alike but not equal it is the first in stored order. That happens in a directory is said once.
 
@@ -146,15 +146,19 @@ mod tests {
             );
         };
         check("README.md", "readme.MD", true);
-        check("ÄÖÜ", "äöü", true);
-        check("Σίσυφος", "ΣΊΣΥΦΟΣ", true);
+        check("\u{c4}\u{d6}\u{dc}", "\u{e4}\u{f6}\u{fc}", true);
+        check(
+            "\u{3a3}\u{3af}\u{3c3}\u{3c5}\u{3c6}\u{3bf}\u{3c2}",
+            "\u{3a3}\u{38a}\u{3a3}\u{3a5}\u{3a6}\u{39f}\u{3a3}",
+            true,
+        );
         check("\u{212a}elvin", "kelvin", true);
-        check("ſ", "S", true);
+        check("\u{17f}", "S", true);
         // Full folding would have these alike.
-        check("straße", "STRASSE", false);
-        check("ﬁ", "fi", false);
+        check("stra\u{df}e", "STRASSE", false);
+        check("\u{fb01}", "fi", false);
         // The dotted capital I folds to itself in simple folding.
-        check("İ", "i", false);
+        check("\u{130}", "i", false);
         check("a", "b", false);
     }
 

@@ -77,7 +77,7 @@ impl<'a> Grid<'a> {
             self.drivers(),
         ];
         if self.medians.iter().any(|m| figure(m, "p99_us").is_some()) {
-            tables.push(self.by_job("µs a read, p50 / p99", latency));
+            tables.push(self.by_job("us a read, p50 / p99", latency));
         }
         tables
     }
