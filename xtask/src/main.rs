@@ -16,6 +16,7 @@ mod codecs;
 mod corpora;
 mod icount;
 mod install;
+mod long;
 mod man;
 mod million;
 mod report;
@@ -36,6 +37,9 @@ cargo xtask TASK
   roundtrip DIR [--corpus=NAME,...] [--levels=0-9] [--profile=release|fast] [--arguments='-S 20 ...']
                           pack trees at several levels, check, mount, unpack, compare
   million                 a million files: build, mount and list within 2 GiB
+  fsx [--seconds=3600] [--seed=N]
+                          random reads of a mounted image in every way, compared with the source
+  cycles [--count=10000]  mount and unmount with readers at work
   stress [--case=million,sparse,near,images] [--quick] [--levels=1,3,7] [--limit=512] [--kill=700]
                           trees that take much memory, built where more than a limit is fatal
   corpora [NAME|all [DEST]]
@@ -69,6 +73,8 @@ fn main() -> ExitCode {
         "tidy" => tidy::run(rest),
         "roundtrip" => round_trip::run(rest),
         "corpora" => corpora::run(rest),
+        "fsx" => long::fsx(rest),
+        "cycles" => long::cycles(rest),
         "million" => million::run(rest),
         "stress" => stress::run(rest),
         "bench" => bench::run(rest),

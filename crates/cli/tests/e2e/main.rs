@@ -5,12 +5,15 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 mod atomic;
+mod cycles;
 mod determinism;
 mod foreign_readers;
+mod fsx;
 mod hostile;
 mod hostile_bytes;
 mod hotness;
 mod many_files;
+mod read_only;
 mod rewriting;
 mod round_trip;
 mod soft_errors;

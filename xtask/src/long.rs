@@ -1,0 +1,32 @@
+//! `cargo xtask fsx` and `cargo xtask cycles`: tests of the driver that are short in a test run, for as long as is asked.
+
+use anyhow::{Context, Result};
+
+use crate::workspace::{cargo, check_options, option, succeed};
+
+/// `fsx [--seconds=3600] [--seed=N]`
+pub(crate) fn fsx(arguments: &[String]) -> Result<()> {
+    check_options(arguments, &["seconds", "seed"])?;
+    let seconds = option(arguments, "seconds").unwrap_or("3600");
+    let mut variables = vec![("DURIN_FSX_SECONDS", seconds)];
+    variables.extend(option(arguments, "seed").map(|seed| ("DURIN_FSX_SEED", seed)));
+    run("fsx::", &variables)
+}
+
+/// `cycles [--count=10000]`
+pub(crate) fn cycles(arguments: &[String]) -> Result<()> {
+    check_options(arguments, &["count"])?;
+    let count = option(arguments, "count").unwrap_or("10000");
+    run("cycles::", &[("DURIN_CYCLES", count)])
+}
+
+fn run(tests: &str, variables: &[(&str, &str)]) -> Result<()> {
+    for (name, value) in variables {
+        value
+            .parse::<u64>()
+            .with_context(|| format!("{name}: {value} is no number"))?;
+    }
+    let mut command = cargo(&["test", "--locked", "--package=durin-cli", "--test=e2e"]);
+    command.args(["--", "--nocapture", tests]);
+    succeed(command.envs(variables.iter().copied()))
+}
