@@ -19,46 +19,31 @@ use crate::common::size;
 /// The help for `-o`.
 pub(super) const HELP: &str = "\
 Options for -o:
-  cachesize=SIZE       memory for decompressed blocks (512m, or a quarter of the
-                       memory of machine or container)
-  workers=N            threads that decompress ahead of readers, 0: one for each
-                       processor (2)
-  seq_detector=N       blocks read in order before the next ones are
-                       decompressed ahead; 0: never (1)
+  cachesize=SIZE       memory for decompressed blocks (512m, at most a quarter of the memory)
+  workers=N            threads that decompress ahead, 0: one for each processor (2)
+  seq_detector=N       after so many blocks in order the next are decompressed ahead; 0: never (1)
   readahead=SIZE       decompress this much of a file behind each read (0)
   decratio=X           part of a block of which all of it is decompressed (0.8)
-  block_allocator=malloc|mmap
-                       memory of blocks from the heap or from the system (mmap)
-  tidy_strategy=none|time|swap
-                       throw out nothing, blocks not used for tidy_max_age, or
-                       those in swap space (when idle for 15s, all but 32m)
-  tidy_interval=SPAN, tidy_max_age=SPAN
-                       how often, and from which age on (5m, 10m)
-  offset=N|auto        where the image starts in the file (auto)
-  imagesize=N          size of the image (to the end of the file)
+  block_allocator=A    memory of blocks from the heap (malloc) or the system (mmap)
+  tidy_strategy=S      throw out nothing (none), blocks not used for tidy_max_age (time, 10m),
+                       those in swap (swap); looks every tidy_interval=SPAN (5m)
+  offset=N|auto        where the image starts in the file (auto); imagesize=N: its size
   uid=N, gid=N         owner and group of everything
   readonly             show files without write permission
   blocksize=SIZE       preferred size of reads that programs are told (512k)
   mlock=none|try|must  keep the metadata in memory (none)
-  [no_]cache_files     let the kernel cache file contents, or not (cache_files)
-  [no_]cache_sparse    the same for files with holes (cache_sparse)
+  [no_]cache_files     let the kernel cache file contents, or not; [no_]cache_sparse: with holes
   case_insensitive     find names in any case that are not there exactly
-  preload_category=CAT decompress the blocks of a category after mounting
-  preload_all          decompress all blocks after mounting, as far as they fit
+  preload_category=CAT decompress the blocks of a category after mounting; preload_all: all
   analysis_file=FILE   list the files that are used, for mkdwarfs --hotness-list
-  perfmon=A+B, perfmon_trace=FILE
-                       measure fuse, filesystem_v2, inode_reader_v2, block_cache;
-                       print figures in the end (-f), write a Chrome trace
-  debuglevel=LEVEL     error, warn, info, verbose, debug, trace
-                       (info with -f, warn otherwise)
-and those of mount(8) and fuse(8): allow_other, allow_root, default_permissions,
-auto_unmount, ro, rw, max_threads=N, ...
-
+  perfmon=A+B          measure fuse, filesystem_v2, inode_reader_v2, block_cache, and print in
+                       the end (-f); perfmon_trace=FILE: write a Chrome trace
+  debuglevel=LEVEL     error, warn, info, verbose, debug, trace (info with -f, else warn)
+and those of mount(8) and fuse(8): allow_other, default_permissions, auto_unmount, ro, ...
 Unmount with 'fusermount3 -u MOUNTPOINT' or 'umount MOUNTPOINT'.
 
-Exit status: 0 mounted (with -f: unmounted again); 1 bad options or image;
-2 no mount point; 4 mounting failed; 5 no background process;
-6 no signal handlers; 7 serving failed; 8 ended by a signal.";
+Exit status: 0 mounted (with -f: unmounted again); 1 bad options or image; 2 no mount point;
+4 mounting failed; 5 no background process; 6 no signal handlers; 7 serving failed; 8 ended by a signal.";
 
 /// Options of old releases: accepted with a warning.
 const WITHOUT_EFFECT: [&str; 3] = ["enable_nlink", "cache_image", "no_cache_image"];

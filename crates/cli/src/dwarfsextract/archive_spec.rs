@@ -282,13 +282,16 @@ fn number(value: Option<&str>, range: std::ops::RangeInclusive<u32>) -> Result<u
 #[cfg(test)]
 #[expect(clippy::unwrap_used, reason = "tests")]
 mod tests {
-    use clap::Parser as _;
+    use clap::FromArgMatches as _;
 
     use super::*;
+    use crate::common::program;
+    use crate::dwarfsextract::Dwarfsextract;
 
     fn parse(arguments: &[&str]) -> Result<ArchiveOptions, String> {
         let all = ["dwarfsextract", "-i", "x"].iter().chain(arguments);
-        let options = Options::try_parse_from(all).unwrap();
+        let matches = program::command::<Dwarfsextract>().get_matches_from(all);
+        let options = Options::from_arg_matches(&matches).unwrap();
         match archive(&options) {
             Ok(archive) => Ok(archive.unwrap()),
             Err(failure) => Err(failure.message().unwrap()),

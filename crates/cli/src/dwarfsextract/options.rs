@@ -17,7 +17,7 @@ use crate::common::progress;
                       dwarfsextract -i IMAGE -f FORMAT [-o FILE|-] [OPTIONS] [PATTERN]...",
     after_help = "Patterns match whole paths inside the image, without a leading '/': ? * ** [a-z] {a,b}; 'i:' in \
                   front ignores case.\n\
-                  Exit status: 0 complete; 1 error; 2 complete except for data that could not be read \
+                  --man has all options. Exit status: 0 complete; 1 error; 2 complete except for unreadable data \
                   (--continue-on-error)."
 )]
 pub(crate) struct Options {
@@ -142,10 +142,15 @@ pub(crate) struct Tuning {
 #[command(next_help_heading = "Measuring")]
 pub(crate) struct MeasuringArguments {
     /// Measure filesystem_v2, inode_reader_v2, block_cache; print figures in the end
-    #[arg(long, value_name = "NAME[,...]")]
+    #[arg(long, value_name = "NAME[,...]", hide_short_help = true)]
     pub(crate) perfmon: Option<String>,
 
     /// Write what was measured as a Chrome trace
-    #[arg(long, value_name = "FILE", requires = "perfmon")]
+    #[arg(
+        long,
+        value_name = "FILE",
+        requires = "perfmon",
+        hide_short_help = true
+    )]
     pub(crate) perfmon_trace: Option<PathBuf>,
 }

@@ -14,27 +14,27 @@ pub(super) fn text() -> String {
 fn levels() -> String {
     let mut text = String::from("Compression levels:\n");
     text.push_str(&format!(
-        "  level  block size  {:<41}  {:<17}  metadata\n",
-        "data", "machine code"
+        "  {:<5}  {:<5}  {:<41}  metadata\n",
+        "level", "block", "data"
     ));
+    let mut notes = String::new();
     for level in 0..=LEVEL_MAX {
         let Some(row) = LevelDefaults::of(level) else {
             continue;
         };
-        let LevelDefaults {
-            block_size_bits,
-            compression,
-            code_compression,
-            metadata_compression,
-            ..
-        } = row;
-        let line = format!(
-            "  {level:<5}  2^{block_size_bits:<8}  {compression:<41}  {:<17}  {metadata_compression}",
-            code_compression.unwrap_or("as data")
+        let (bits, data, metadata) = (
+            row.block_size_bits,
+            row.compression,
+            row.metadata_compression,
         );
-        text.push_str(line.trim_end());
-        text.push('\n');
+        text.push_str(&format!(
+            "  {level:<5}  2^{bits:<3}  {data:<41}  {metadata}\n"
+        ));
+        if let Some(code) = row.code_compression {
+            notes.push_str(&format!("  Machine code at level {level}: {code}\n"));
+        }
     }
+    text.push_str(&notes);
     let schema_of = |level| LevelDefaults::of(level).map_or("", |row| row.schema_compression);
     text.push_str(&format!(
         "  Schema and history: {}; at level 0 {}\n",
