@@ -159,6 +159,7 @@ fn seek(pair: &Pair, offset: u64) -> Result<(), String> {
 }
 
 #[test]
+#[expect(clippy::print_stdout, reason = "the seed repeats a run")]
 fn random_reads_equal_the_source() {
     require!(mount::available());
     let is_ci = std::env::var_os("CI").is_some_and(|value| !value.is_empty());
