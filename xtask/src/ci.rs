@@ -1,6 +1,7 @@
 //! `cargo xtask ci`: what must pass before anything is merged, here and on every machine.
 //!
-//! Steps run in order and the first that fails ends it, but for the tests, which all run.
+//! Steps run in order and the first that fails ends it, but for the tests, which all run, and for the counts of
+//! instructions after them, whose failure is told last.
 //! What this machine cannot do (no FUSE, no vectors, no Python) is named at the start and counted at the end; where
 //! everything is there, the variable `CI` is set for the tests, so that none of them may skip itself.
 
@@ -13,7 +14,7 @@ use anyhow::{Context, Result, bail, ensure};
 use durin_testkit::{mount, python::Decoder, skip::is_root, vectors::Vectors};
 
 use crate::workspace::{cargo, succeed};
-use crate::{install, tidy, workspace};
+use crate::{icount, install, tidy, workspace};
 
 pub(crate) fn run(arguments: &[String]) -> Result<()> {
     workspace::check_options(arguments, &[])?;
@@ -37,7 +38,10 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
     let no_python = python_scripts()?;
     step("test");
     let outcome = run_tests(missing.is_empty())?;
-    for why in missing.iter().chain(&no_python) {
+    step("icount");
+    let counted = icount::check();
+    let not_counted = counted.as_ref().ok().and_then(Option::as_ref);
+    for why in missing.iter().chain(&no_python).chain(not_counted) {
         println!("SKIPPED on this machine: {why}");
     }
     if outcome.skipped > 0 {
@@ -55,7 +59,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
         start.elapsed().as_secs_f64(),
     );
     ensure!(outcome.is_ok, "tests failed");
-    Ok(())
+    counted.map(drop)
 }
 
 fn step(name: &str) {
