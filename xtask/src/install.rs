@@ -1,19 +1,37 @@
 //! Installs what a task needs from the distribution, if this process may.
 
+use std::ffi::OsString;
+use std::path::PathBuf;
 use std::process::Command;
 
 use anyhow::{Result, bail};
 use durin_testkit::skip::is_root;
 
-use crate::workspace::succeed;
+use crate::workspace::{succeed, target_dir};
 
 /// Whether a program can be started.
 pub(crate) fn has(program: &str) -> bool {
+    dirs().iter().any(|dir| dir.join(program).is_file())
+}
+
+/// Where programs are looked for: as `PATH` says, then what an ordinary one leaves out.
+fn dirs() -> Vec<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let mut dirs: Vec<_> = std::env::split_paths(&path).collect();
-    // Programs for the administrator, which an ordinary PATH leaves out.
+    // Programs for the administrator.
     dirs.extend(["/usr/sbin", "/sbin"].map(Into::into));
-    dirs.iter().any(|dir| dir.join(program).is_file())
+    dirs.push(tools_dir().join("bin"));
+    dirs
+}
+
+/// `PATH` for programs that are started from here.
+pub(crate) fn path() -> OsString {
+    std::env::join_paths(dirs()).unwrap_or_default()
+}
+
+/// The folder for programs that come from no package of the distribution.
+pub(crate) fn tools_dir() -> PathBuf {
+    target_dir().join("bench").join("tools")
 }
 
 /// Installs a package of the distribution; fails where that is not possible.

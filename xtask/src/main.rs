@@ -44,16 +44,8 @@ cargo xtask TASK
                           trees that take much memory, built where more than a limit is fatal
   corpora [NAME|all [DEST]]
                           make the trees of the benchmarks, or list them
-  bench [DIR] [--runs=N] [--only=build|read]
-                          figures against squashfs, as a Markdown table
-  bench --suite=size --corpus=NAME|DIR,... [--levels=1,3-5] [--peers=all|none|NAME,...] [--runs=N]
-        [--record=FILE] [--tables-only] [--format=text|markdown|json] [--profile=release|fast]
-                          size, CPU time and memory against the peers and the reference's baseline
-  bench --suite=threads --corpus=... [--levels=1-3] [--threads=1,2,4,8]
-                          build time by number of threads, and the stages' part of it
-  bench --suite=mount [--corpus=NAME|DIR|own|files,...] [--systems=all|NAME,...] [--jobs=all|NAME,...] [--runs=N]
-        [--quick] [--file-mib=1024] [--idle=30] [--images=DIR] [--record=FILE] [--tables-only] [--into=FILE]
-                          what using a mounted tree takes, against other drivers and the kernel's file systems
+  bench --quick           everything that is compared with others, in ten minutes; bench --help has the suites
+  bench --docs            tables and plots of README.md and docs/comparison.md, made anew from benchmarks/record
   codecs DIR [--bits=24] [--pieces=4] [--rounds=1] [BITS/]SPEC...
                           size and time of compression settings on samples of a real tree
   icount [--update]       instructions of fixed small jobs against benchmarks/icount.toml

@@ -6,14 +6,20 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use serde::Deserialize;
 
+use super::measure;
 use crate::{install, workspace};
 
 /// A program at settings that makes one file from a directory.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Tool {
-    /// Its name in records and on the command line.
+    /// Its name in records and on the command line. `$VALUE` stands for each of `values`.
     pub(crate) name: String,
+    /// Makes as many tools, with each in place of `$VALUE` wherever that is: its levels.
+    #[serde(default)]
+    pub(crate) values: Vec<String>,
+    /// A variable of the environment that names the folder of its programs; on PATH unless this is given.
+    pub(crate) folder: Option<String>,
     /// Its name for people.
     pub(crate) label: String,
     /// Programs without which it is skipped.
@@ -26,7 +32,14 @@ pub(crate) struct Tool {
     pub(crate) build: String,
     /// Makes `$TARGET` from `$OUTPUT`.
     pub(crate) unpack: String,
+    /// Writes an archive of all to standard output without unpacking it to disk, where that is possible.
+    pub(crate) tar: Option<String>,
     pub(crate) keeps: Keeps,
+    /// A command that fails where its programs are too old, which `package` then says.
+    pub(crate) probe: Option<String>,
+    /// Left out of quick runs.
+    #[serde(default)]
+    pub(crate) full_only: bool,
     /// Time limit of a build.
     #[serde(default = "minutes_max")]
     pub(crate) minutes_max: u64,
@@ -59,10 +72,40 @@ impl Tool {
         Duration::from_secs(self.minutes_max * 60)
     }
 
-    /// The first needed program that is not there.
-    pub(crate) fn missing(&self) -> Option<&str> {
-        let missing = self.needs.iter().find(|program| !install::has(program));
-        missing.map(String::as_str)
+    /// What it lacks here.
+    pub(crate) fn missing(&self) -> Option<String> {
+        if let Some(variable) = &self.folder {
+            let folder = std::env::var_os(variable).map(std::path::PathBuf::from);
+            let has = |program: &String| folder.as_ref().is_some_and(|f| f.join(program).is_file());
+            let program = self.needs.iter().find(|program| !has(program))?;
+            return Some(format!("{variable} names no folder with {program}"));
+        }
+        if let Some(program) = self.needs.iter().find(|program| !install::has(program)) {
+            return Some(format!("{program} is not there ({})", self.package));
+        }
+        let is_too_old = self
+            .probe
+            .as_ref()
+            .is_some_and(|probe| !measure::succeeds(probe));
+        is_too_old.then(|| format!("its programs cannot do this ({})", self.package))
+    }
+
+    /// A tool for each of its values.
+    fn expanded(self) -> Vec<Self> {
+        let with = |value: &String| {
+            let put = |text: &String| text.replace("$VALUE", value);
+            Self {
+                name: put(&self.name),
+                label: put(&self.label),
+                build: put(&self.build),
+                unpack: put(&self.unpack),
+                ..self.clone()
+            }
+        };
+        if self.values.is_empty() {
+            return vec![self];
+        }
+        self.values.iter().map(with).collect()
     }
 
     /// Our own program at a level.
@@ -74,12 +117,17 @@ impl Tool {
         Self {
             name: format!("durin-l{level}"),
             label: format!("durin mkdwarfs -l{level}"),
+            values: Vec::new(),
+            folder: None,
             needs: Vec::new(),
             package: String::new(),
             version: "\"$PROGRAMS/mkdwarfs\" --version".to_owned(),
             build,
             unpack: "\"$PROGRAMS/dwarfsextract\" -i \"$OUTPUT\" -o \"$TARGET\"".to_owned(),
+            tar: Some("\"$PROGRAMS/dwarfsextract\" -i \"$OUTPUT\" -f pax -o -".to_owned()),
             keeps: Keeps::All,
+            probe: None,
+            full_only: false,
             minutes_max: minutes_max(),
             level: Some(level),
         }
@@ -95,6 +143,7 @@ pub(crate) fn tools() -> Result<Vec<Tool>> {
 
 fn parse_tools(text: &str) -> Result<Vec<Tool>> {
     let tools = toml::from_str::<ToolFile>(text)?.tool;
+    let tools: Vec<Tool> = tools.into_iter().flat_map(Tool::expanded).collect();
     ensure!(!tools.is_empty(), "no tools");
     for (index, tool) in tools.iter().enumerate() {
         ensure!(
@@ -106,11 +155,11 @@ fn parse_tools(text: &str) -> Result<Vec<Tool>> {
     Ok(tools)
 }
 
-/// Chooses tools by `--peers=all|none|NAME,...`. The yardstick is always among them.
+/// Chooses tools by `--peers=all|quick|none|NAME,...`. The yardstick is always among them.
 pub(crate) fn chosen(tools: Vec<Tool>, peers: &str) -> Result<Vec<Tool>> {
     let names: Vec<&str> = peers
         .split(',')
-        .filter(|name| !matches!(*name, "" | "all" | "none"))
+        .filter(|name| !matches!(*name, "" | "all" | "quick" | "none"))
         .collect();
     for name in &names {
         ensure!(
@@ -119,7 +168,8 @@ pub(crate) fn chosen(tools: Vec<Tool>, peers: &str) -> Result<Vec<Tool>> {
         );
     }
     let is_chosen = |(index, tool): &(usize, Tool)| {
-        *index == 0 || peers == "all" || names.contains(&tool.name.as_str())
+        let is_of_all = peers == "all" || (peers == "quick" && !tool.full_only);
+        *index == 0 || is_of_all || names.contains(&tool.name.as_str())
     };
     let tools = tools.into_iter().enumerate().filter(is_chosen);
     Ok(tools.map(|(_, tool)| tool).collect())
@@ -162,6 +212,7 @@ mod tests {
     fn the_tools_of_the_tree_are_valid() {
         let tools = tools().unwrap();
         assert!(tools[0].label.contains("yardstick"));
+        assert!(tools.iter().all(|tool| !tool.name.contains('$')));
         for tool in &tools {
             assert!(tool.build.contains("$SOURCE") && tool.build.contains("$OUTPUT"));
             assert!(tool.unpack.contains("$TARGET") && tool.unpack.contains("$OUTPUT"));
@@ -179,6 +230,16 @@ mod tests {
         assert_eq!(names("zpaq-m5"), [yardstick[0].as_str(), "zpaq-m5"]);
         assert!(names("all").len() > 10);
         assert!(chosen(tools().unwrap(), "no-such-tool").is_err());
+    }
+
+    #[test]
+    fn programs_are_looked_for_where_a_variable_says() {
+        let mut tool = Tool::ours(1);
+        assert_eq!(tool.missing(), None);
+        tool.needs = vec!["no-such-program".to_owned()];
+        assert!(tool.missing().unwrap().contains("no-such-program"));
+        tool.folder = Some("DURIN_BENCH_NO_SUCH_VARIABLE".to_owned());
+        assert!(tool.missing().unwrap().contains("NO_SUCH_VARIABLE"));
     }
 
     #[test]

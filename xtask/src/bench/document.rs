@@ -7,17 +7,29 @@ use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
 
+use super::table::{Format, Table};
+
 const END: &str = "<!-- bench: end -->";
 
 /// Renews the places of a document; each section is a name and a text.
-pub(super) fn write(file: &Path, sections: &[(&str, String)]) -> Result<()> {
+pub(super) fn write(file: &Path, sections: &[(String, String)]) -> Result<()> {
     let context = || file.display().to_string();
     let text = std::fs::read_to_string(file).with_context(context)?;
     let new = renewed(&text, sections).with_context(context)?;
     std::fs::write(file, new).with_context(context)
 }
 
-fn renewed(text: &str, sections: &[(&str, String)]) -> Result<String> {
+/// Sections as Markdown.
+pub(super) fn rendered(sections: Vec<(String, Vec<Table>)>) -> Vec<(String, String)> {
+    let rendered = sections.into_iter().map(|(name, tables)| {
+        let tables: Vec<String> = tables.iter().map(|t| t.render(Format::Markdown)).collect();
+        (name, tables.join("\n"))
+    });
+    rendered.collect()
+}
+
+/// The text with its places renewed.
+pub(super) fn renewed(text: &str, sections: &[(String, String)]) -> Result<String> {
     let mut new = text.to_owned();
     let mut places = 0;
     for (name, section) in sections {
@@ -43,7 +55,8 @@ mod tests {
     #[test]
     fn places_are_renewed_and_the_rest_stays() {
         let text = "a\n<!-- bench: one -->\nold\n<!-- bench: end -->\nb\n";
-        let sections = [("one", "new\n".to_owned()), ("two", "x".to_owned())];
+        let sections = [("one", "new\n"), ("two", "x")];
+        let sections = sections.map(|(name, text)| (name.to_owned(), text.to_owned()));
         let new = renewed(text, &sections).unwrap();
         assert_eq!(
             new,

@@ -14,6 +14,8 @@ use anyhow::{Context, Result};
 use durin_testkit::run::{peak_resident_bytes, pid_of};
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group};
 
+use crate::install;
+
 /// Short enough for the peak of a program that runs a second, long enough to cost nothing beside it.
 const SAMPLE_EVERY: Duration = Duration::from_millis(20);
 /// What is kept of the messages of a command that failed.
@@ -32,6 +34,8 @@ pub(super) struct Places<'a> {
     pub(super) programs: &'a Path,
     /// `$THREADS`.
     pub(super) threads: usize,
+    /// `$WORK`, a directory for what is made on the way.
+    pub(super) work: &'a Path,
 }
 
 /// What a command took.
@@ -110,6 +114,25 @@ pub(super) fn version(script: &str, places: &Places<'_>) -> String {
     line.unwrap_or("unknown").to_owned()
 }
 
+/// Whether a command line of `sh` succeeds that needs no files.
+pub(super) fn succeeds(script: &str) -> bool {
+    let mut command = Command::new("sh");
+    command.args(["-c", script]).env("PATH", install::path());
+    let ran = command.stdin(Stdio::null()).output();
+    ran.is_ok_and(|output| output.status.success())
+}
+
+/// Returns the first line that a command prints.
+pub(super) fn first_line(script: &str, places: &Places<'_>) -> String {
+    let output = shell(script, places).output();
+    let text = output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
+    text.unwrap_or_default()
+        .lines()
+        .next()
+        .unwrap_or_default()
+        .to_owned()
+}
+
 fn shell(script: &str, places: &Places<'_>) -> Command {
     let mut command = Command::new("sh");
     command
@@ -119,6 +142,8 @@ fn shell(script: &str, places: &Places<'_>) -> Command {
         .env("TARGET", places.target)
         .env("PROGRAMS", places.programs)
         .env("THREADS", places.threads.to_string())
+        .env("WORK", places.work)
+        .env("PATH", install::path())
         .env("LC_ALL", "C")
         .stdin(Stdio::null());
     command
@@ -191,6 +216,7 @@ mod tests {
             target: here,
             programs: here,
             threads: 3,
+            work: here,
         };
         run(script, &places, time_max).unwrap()
     }

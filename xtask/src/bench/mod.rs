@@ -7,13 +7,19 @@
 mod baseline;
 mod build;
 pub(crate) mod definition;
+mod docs;
 mod document;
 mod measure;
 mod mount;
+mod peers;
+mod plot;
+mod quick;
 mod read;
+mod readme;
 mod record;
 mod session;
 mod size;
+mod steps;
 mod table;
 mod threads;
 mod tree;
@@ -28,12 +34,66 @@ use durin_testkit::tree::snapshot;
 use crate::report::{census, count, size};
 use crate::{install, workspace};
 
+const HELP: &str = "\
+cargo xtask bench --quick [--fresh] [--record=FILE] [--programs=DIR]
+                          installs what is missing and runs a small version of every suite, in about ten minutes
+cargo xtask bench --install
+                          installs whom durin is compared with (benchmarks/peers.toml), also what must be built
+cargo xtask bench [DIR] [--runs=N] [--only=build|read]
+                          figures against squashfs, as a Markdown table
+cargo xtask bench --suite=NAME ...
+                          runs a suite, records each run, prints tables of the record; what is recorded is not run again
+cargo xtask bench --docs [--keep=FILE] [--check]
+                          renews tables and plots of README.md and docs/comparison.md from benchmarks/record, to which
+                          --keep adds the runs of a record; --check writes nothing and fails if there is something to renew
+
+Suites
+  size     --corpus=NAME|DIR,... [--levels=1,3-5] [--peers=all|quick|none|NAME,...] [--threads=N]
+           how small each program makes a tree, for how much CPU time and memory (benchmarks/tools.toml)
+  threads  --corpus=... [--levels=1-3] [--threads=1,2,4,8]
+           build time by number of threads, and the stages' part of it
+  mount    [--corpus=NAME|DIR|own|files,...] [--systems=all|NAME,...] [--jobs=all|NAME,...] [--quick] [--file-mib=1024]
+           [--idle=30] [--images=DIR]
+           what using a mounted tree takes (benchmarks/mount.toml)
+  steps    [--tables=all|NAME,...] [--systems=all|NAME,...] [--corpus=NAME|DIR] [--quick]
+           tables of steps: btrfs with ten copies, a tarball, recompression, a root file system (benchmarks/steps.toml)
+
+Options of all suites
+  --record=FILE         where runs are recorded (target/bench/record.jsonl)
+  --runs=N              how often each is run; medians are shown (1)
+  --seconds-max=N       time limit of a run, where the definition's is longer
+  --tables-only         runs nothing, shows what is recorded
+  --into=FILE           writes tables into a document, between <!-- bench: NAME --> and <!-- bench: end -->
+  --format=text|markdown|json
+  --corpora=DIR         where corpora are (target/corpora, or DURIN_CORPORA)
+  --profile=release|fast, --programs=DIR
+                        which programs of ours: how they are built, or where they are
+  --lock=FILE           waits for the lock of this file before each run
+";
+
 pub(crate) fn run(arguments: &[String]) -> Result<()> {
-    match workspace::option(arguments, "suite") {
+    let is_there = |name: &str| arguments.iter().any(|argument| argument == name);
+    if is_there("--help") || is_there("-h") {
+        print!("{HELP}");
+        return Ok(());
+    }
+    if is_there("--docs") {
+        return docs::run(arguments);
+    }
+    if is_there("--install") {
+        workspace::check_options(arguments, &["install"])?;
+        return peers::install(peers::Effort::Everything);
+    }
+    let suite = workspace::option(arguments, "suite");
+    if suite.is_none() && is_there("--quick") {
+        return quick::run(arguments);
+    }
+    match suite {
         Some("size") => size::run(arguments),
         Some("threads") => threads::run(arguments),
         Some("mount") => mount::run(arguments),
-        Some(other) => bail!("no suite {other}: size, threads or mount"),
+        Some("steps") => steps::run(arguments),
+        Some(other) => bail!("no suite {other}: size, threads, mount or steps"),
         None => against_squashfs(arguments),
     }
 }

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use durin_testkit::roundtrip::{POSITIONS, remove_tree};
@@ -25,7 +26,7 @@ use crate::workspace::{self, Scratch, option};
 const DIFFERENCES_SHOWN: usize = 5;
 
 /// The options that every suite with a record has.
-pub(crate) const OPTIONS: [&str; 10] = [
+pub(crate) const OPTIONS: [&str; 12] = [
     "suite",
     "corpus",
     "corpora",
@@ -36,6 +37,8 @@ pub(crate) const OPTIONS: [&str; 10] = [
     "format",
     "lock",
     "tables-only",
+    "into",
+    "seconds-max",
 ];
 
 pub(crate) struct Session {
@@ -50,6 +53,8 @@ pub(crate) struct Session {
     pub(crate) machine: String,
     pub(crate) scratch: Scratch,
     lock: Option<PathBuf>,
+    /// Bounds the time limits of the definitions.
+    time_max: Duration,
 }
 
 /// A corpus: its tree is read when the first result is to be compared with it.
@@ -86,6 +91,9 @@ impl Session {
             machine: machine(),
             scratch: workspace::scratch_dir()?,
             lock: option(arguments, "lock").map(PathBuf::from),
+            time_max: option(arguments, "seconds-max").map_or(Ok(Duration::MAX), |text| {
+                text.parse().map(Duration::from_secs)
+            })?,
         })
     }
 
@@ -108,11 +116,8 @@ impl Session {
         corpus: &mut Corpus,
         threads: usize,
     ) -> Result<bool> {
-        if let Some(program) = tool.missing() {
-            println!(
-                "{}: skipped, {program} is not there ({})",
-                tool.name, tool.package
-            );
+        if let Some(why) = tool.missing() {
+            println!("{}: skipped, {why}", tool.name);
             return Ok(true);
         }
         let version = self.version(tool, corpus, threads);
@@ -159,7 +164,13 @@ impl Session {
             target: Path::new(""),
             programs: &self.programs,
             threads,
+            work: self.scratch.path(),
         }
+    }
+
+    /// The time that something may take whose definition gives it so much.
+    pub(crate) fn time_max(&self, defined: Duration) -> Duration {
+        defined.min(self.time_max)
     }
 
     fn sample(
@@ -177,15 +188,19 @@ impl Session {
             ..self.places(corpus, threads)
         };
         let time = now();
-        let cost = measure::run(&tool.build, &places, tool.time_max())?;
-        let bytes = output.metadata().map_or(0, |data| data.len());
-        let (status, message) = judge(tool, corpus, &places, &cost)?;
+        let time_max = self.time_max(tool.time_max());
+        let cost = measure::run(&tool.build, &places, time_max)?;
+        let bytes = bytes_of(&output)?;
+        let mut figures = BTreeMap::new();
+        let (status, message) = judge(tool, corpus, &places, (&cost, time_max), &mut figures)?;
         let json = output.with_extension("json");
         let report = std::fs::read_to_string(&json).ok();
         let report = report.and_then(|text| serde_json::from_str(&text).ok());
-        for file in [&output, &json] {
-            if file.exists() {
-                std::fs::remove_file(file)?;
+        for made in [&output, &json] {
+            if made.is_dir() {
+                remove_tree(made)?;
+            } else if made.exists() {
+                std::fs::remove_file(made)?;
             }
         }
         Ok(Sample {
@@ -207,7 +222,7 @@ impl Session {
             machine: self.machine.clone(),
             message,
             report: report.unwrap_or(Value::Null),
-            figures: BTreeMap::new(),
+            figures,
         })
     }
 
@@ -253,12 +268,13 @@ impl Corpus {
     }
 }
 
-/// Unpacks what a build made and compares it with the source.
+/// Unpacks what a build made and compares it with the source; adds what that took to the figures.
 fn judge(
     tool: &Tool,
     corpus: &Corpus,
     places: &Places<'_>,
-    cost: &Cost,
+    (cost, time_max): (&Cost, Duration),
+    figures: &mut BTreeMap<String, f64>,
 ) -> Result<(Status, String)> {
     match cost.end {
         End::TimeLimit => return Ok((Status::Timeout, String::new())),
@@ -266,14 +282,33 @@ fn judge(
         End::Success => {}
     }
     std::fs::create_dir(places.target)?;
-    let unpacked = measure::run(&tool.unpack, places, tool.time_max())?;
+    let unpacked = measure::run(&tool.unpack, places, time_max)?;
+    let mut add = |what: &str, cost: &Cost| {
+        figures.insert(format!("{what}_wall_s"), cost.wall.as_secs_f64());
+        figures.insert(
+            format!("{what}_cpu_s"),
+            (cost.user + cost.sys).as_secs_f64(),
+        );
+    };
     let tree = corpus.tree.as_ref().context("the corpus was not read")?;
-    let differences = if unpacked.end == End::Success {
-        verify::differences(tree, places.target, tool.keeps)?
-    } else {
-        vec![format!("does not unpack: {}", unpacked.message)]
+    let differences = match unpacked.end {
+        End::Success => {
+            add("unpack", &unpacked);
+            verify::differences(tree, places.target, tool.keeps)?
+        }
+        End::Failure => vec![format!("does not unpack: {}", unpacked.message)],
+        End::TimeLimit => {
+            remove_tree(places.target)?;
+            return Ok((Status::Timeout, "unpacking takes too long".to_owned()));
+        }
     };
     remove_tree(places.target)?;
+    if let Some(tar) = tool.tar.as_ref().filter(|_| differences.is_empty()) {
+        let archived = measure::run(tar, places, time_max)?;
+        if archived.end == End::Success {
+            add("tar", &archived);
+        }
+    }
     if differences.is_empty() {
         return Ok((Status::Ok, String::new()));
     }
@@ -284,6 +319,18 @@ fn judge(
         differences[..shown].join("; ")
     );
     Ok((Status::Wrong, message))
+}
+
+/// What a tool made: a file, or a directory of files.
+fn bytes_of(made: &Path) -> Result<u64> {
+    if !made.is_dir() {
+        return Ok(made.metadata().map_or(0, |data| data.len()));
+    }
+    let mut bytes = 0;
+    for entry in std::fs::read_dir(made)? {
+        bytes += bytes_of(&entry?.path())?;
+    }
+    Ok(bytes)
 }
 
 fn one_line(sample: &Sample) -> String {

@@ -10,19 +10,21 @@ use anyhow::{Result, ensure};
 use super::baseline::{Baseline, Measured};
 use super::definition::{Tool, chosen, levels, tools};
 use super::document;
-use super::record::{Median, Status, medians};
+use super::record::{Median, Sample, Status, medians};
 use super::session::{Corpus, OPTIONS, Session};
 use super::table::{self, Format, Table};
 use crate::corpora;
 use crate::report::count;
 use crate::workspace::{check_options, option};
 
-const SUITE: &str = "size";
+pub(super) const SUITE: &str = "size";
+/// The first of the tools.
+pub(super) const YARDSTICK: &str = "squashfs-zstd15-128k";
 /// One of each family of codecs and block sizes, and the default.
 const LEVELS: &str = "1,3,5,7,9";
 
 pub(super) fn run(arguments: &[String]) -> Result<()> {
-    let own = ["levels", "peers", "threads", "into"];
+    let own = ["levels", "peers", "threads"];
     check_options(arguments, &[OPTIONS.as_slice(), &own].concat())?;
     let mut session = Session::open(arguments)?;
     let format = Format::parse(option(arguments, "format").unwrap_or("text"))?;
@@ -33,7 +35,9 @@ pub(super) fn run(arguments: &[String]) -> Result<()> {
     let mut names: Vec<String> = Vec::new();
     let mut failures = 0;
     if session.is_tables_only {
-        names.extend(recorded(&session, option(arguments, "corpus")));
+        let all = || recorded(session.record.samples().iter());
+        let chosen = option(arguments, "corpus");
+        names = chosen.map_or_else(all, |list| list.split(',').map(str::to_owned).collect());
     } else {
         let mut corpora = session.corpora(arguments)?;
         names.extend(corpora.iter().map(|corpus| corpus.name.clone()));
@@ -45,16 +49,10 @@ pub(super) fn run(arguments: &[String]) -> Result<()> {
             failures += run_all(&mut session, &[tool], &mut corpora, threads)?;
         }
     }
-    let (tables, misses) = report(&session, &names)?;
+    let medians = medians(session.record.samples(), SUITE);
+    let (tables, misses) = report(&medians, &names)?;
     if let Some(file) = option(arguments, "into") {
-        let medians = medians(session.record.samples(), SUITE);
-        let summary = summary(&medians, &names, &tools()?);
-        let tables: Vec<String> = tables.iter().map(|t| t.render(Format::Markdown)).collect();
-        let sections = [
-            ("summary", summary.render(Format::Markdown)),
-            ("size", tables.join("\n")),
-        ];
-        return document::write(Path::new(file), &sections);
+        return document::write(Path::new(file), &document::rendered(sections(&medians)?));
     }
     for table in tables {
         println!("{}", table.render(format));
@@ -86,13 +84,10 @@ fn run_all(
     Ok(failures)
 }
 
-/// The corpora in the record, or those of a list.
-fn recorded(session: &Session, list: Option<&str>) -> Vec<String> {
-    if let Some(list) = list {
-        return list.split(',').map(str::to_owned).collect();
-    }
+/// The corpora that there are figures of.
+fn recorded<'a>(samples: impl Iterator<Item = &'a Sample>) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
-    for sample in session.record.samples() {
+    for sample in samples {
         if sample.suite == SUITE && !names.contains(&sample.corpus) {
             names.push(sample.corpus.clone());
         }
@@ -100,17 +95,26 @@ fn recorded(session: &Session, list: Option<&str>) -> Vec<String> {
     names
 }
 
+/// The tables of a record, by the names of their places in documents.
+pub(super) fn sections(medians: &[Median<'_>]) -> Result<Vec<(String, Vec<Table>)>> {
+    let names = recorded(medians.iter().map(|median| median.sample));
+    let summary = summary(medians, &names, &tools()?);
+    Ok(vec![
+        ("summary".to_owned(), vec![summary]),
+        ("size".to_owned(), report(medians, &names)?.0),
+    ])
+}
+
 /// Makes a table a corpus, and says what misses its target.
-fn report(session: &Session, corpora: &[String]) -> Result<(Vec<Table>, Vec<String>)> {
+fn report(medians: &[Median<'_>], corpora: &[String]) -> Result<(Vec<Table>, Vec<String>)> {
     let (baseline, tools) = (Baseline::read()?, tools()?);
-    let medians = medians(session.record.samples(), SUITE);
     let (mut tables, mut misses) = (Vec::new(), Vec::new());
     for corpus in corpora {
         let of_corpus: Vec<&Median<'_>> = medians
             .iter()
             .filter(|median| median.sample.corpus == *corpus)
             .collect();
-        let is_yardstick = |median: &&&Median<'_>| median.sample.tool == tools[0].name;
+        let is_yardstick = |median: &&&Median<'_>| median.sample.tool == YARDSTICK;
         let yardstick = of_corpus.iter().find(is_yardstick).copied();
         tables.push(table(corpus, &of_corpus, yardstick, &baseline, &tools));
         let Some(yardstick) = yardstick else { continue };
@@ -187,6 +191,8 @@ fn table(
                 ratio(median.cpu_s, yardstick.map(|yardstick| yardstick.cpu_s)),
                 format!("{:.0}", median.wall_s),
                 (median.peak_bytes >> 20).to_string(),
+                figure(median, "unpack_cpu_s"),
+                figure(median, "tar_cpu_s"),
             ],
         });
     }
@@ -206,6 +212,8 @@ fn table(
                     .map_or("-".to_owned(), |cpu| format!("{cpu:.2}")),
                 "-".to_owned(),
                 row.peak_mib.to_string(),
+                "-".to_owned(),
+                "-".to_owned(),
             ],
         });
     }
@@ -228,9 +236,16 @@ fn table(
             "CPU/yardstick",
             "wall s",
             "peak MiB",
+            "unpack CPU s",
+            "as tar CPU s",
         ]),
         rows: lines.into_iter().map(|line| line.cells).collect(),
     }
+}
+
+fn figure(median: &Median<'_>, name: &str) -> String {
+    let value = median.figures.get(name);
+    value.map_or("-".to_owned(), |value| format!("{value:.1}"))
 }
 
 /// One table of all corpora: bytes, and CPU time as a multiple of the yardstick's.
@@ -253,7 +268,7 @@ fn summary(medians: &[Median<'_>], corpora: &[String], tools: &[Tool]) -> Table 
                 let Some(median) = find(corpus, &name) else {
                     return "-".to_owned();
                 };
-                let ratio = find(corpus, &tools[0].name)
+                let ratio = find(corpus, YARDSTICK)
                     .map(|yardstick| format!(" ({:.2})", median.cpu_s / yardstick.cpu_s));
                 format!("{}{}", count(median.bytes), ratio.unwrap_or_default())
             })
@@ -282,6 +297,11 @@ fn ours(name: &str) -> String {
 mod tests {
     use super::super::record::tests::sample;
     use super::*;
+
+    #[test]
+    fn the_yardstick_is_the_first_tool() {
+        assert_eq!(tools().unwrap()[0].name, YARDSTICK);
+    }
 
     #[test]
     fn the_summary_has_a_column_a_corpus() {

@@ -13,7 +13,7 @@ use super::session::{OPTIONS, Session};
 use super::table::{self, Format, Table};
 use crate::workspace::{check_options, option};
 
-const SUITE: &str = "threads";
+pub(super) const SUITE: &str = "threads";
 /// Where compressing does not hide everything else.
 const LEVELS: &str = "1-3";
 const THREADS: &str = "1,2,4,8";
@@ -54,6 +54,16 @@ pub(super) fn run(arguments: &[String]) -> Result<()> {
         "{failures} runs failed or gave a wrong result"
     );
     Ok(())
+}
+
+/// The table of a record, by the name of its place in documents.
+pub(super) fn sections(medians: &[Median<'_>]) -> Vec<(String, Vec<Table>)> {
+    let tables = if medians.is_empty() {
+        Vec::new()
+    } else {
+        vec![table_of(medians)]
+    };
+    vec![("threads".to_owned(), tables)]
 }
 
 fn table_of(medians: &[Median<'_>]) -> Table {

@@ -1,4 +1,4 @@
-//! Reads 4 KiB at random places of one file, and tells how long a read takes.
+//! Reads 4 KiB at a time of one file, at random places or one after the other, and tells how long a read takes.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -21,11 +21,14 @@ pub(super) fn run(arguments: &[String]) -> Result<()> {
     let file = File::open(&path).context(path)?;
     // As fio does for random reads: no page more than is asked for.
     rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::Random)?;
+    let places = file.metadata()?.len().div_ceil(READ as u64).max(1);
     let parts = std::thread::scope(|scope| {
         let readers: Vec<_> = (0..readers)
             .map(|reader| {
                 let file = &file;
-                std::thread::Builder::new().spawn_scoped(scope, move || read(file, count, reader))
+                let mut random = Random::new(SEED + reader);
+                let offsets = (0..count).map(move |_| random.below(places) * READ as u64);
+                std::thread::Builder::new().spawn_scoped(scope, move || read(file, offsets))
             })
             .collect();
         readers
@@ -37,19 +40,29 @@ pub(super) fn run(arguments: &[String]) -> Result<()> {
             })
             .collect::<Result<Vec<_>>>()
     })?;
+    tell(parts)
+}
+
+/// `sequential FILE COUNT`: from the beginning.
+pub(super) fn sequential(arguments: &[String]) -> Result<()> {
+    let [path, count] = super::positional(arguments, "client sequential FILE COUNT")?;
+    let file = File::open(&path).context(path)?;
+    let reads = file
+        .metadata()?
+        .len()
+        .div_ceil(READ as u64)
+        .min(count.parse()?);
+    tell(vec![read(
+        &file,
+        (0..reads).map(|index| index * READ as u64),
+    )?])
+}
+
+fn tell(parts: Vec<Part>) -> Result<()> {
     let sum = parts.iter().fold(0_u64, |sum, part| sum ^ part.sum);
-    let mut micros: Vec<f64> = parts.into_iter().flat_map(|part| part.micros).collect();
-    micros.sort_by(f64::total_cmp);
+    let micros: Vec<f64> = parts.into_iter().flat_map(|part| part.micros).collect();
     println!("{} reads, {sum:x}", micros.len());
-    if let Some(path) = std::env::var_os(super::FIGURES) {
-        let text = format!(
-            "p50_us {:.1}\np99_us {:.1}\n",
-            percentile(&micros, 50),
-            percentile(&micros, 99)
-        );
-        std::fs::write(path, text)?;
-    }
-    Ok(())
+    super::percentiles(micros)
 }
 
 struct Part {
@@ -57,16 +70,14 @@ struct Part {
     sum: u64,
 }
 
-fn read(file: &File, count: u64, reader: u64) -> Result<Part> {
-    let places = file.metadata()?.len().div_ceil(READ as u64).max(1);
-    let mut random = Random::new(SEED + reader);
+/// Reads at these places.
+fn read(file: &File, offsets: impl Iterator<Item = u64>) -> Result<Part> {
     let mut part = Part {
         micros: Vec::new(),
         sum: 0,
     };
     let mut buffer = [0; READ];
-    for _ in 0..count {
-        let offset = random.below(places) * READ as u64;
+    for offset in offsets {
         let start = Instant::now();
         let len = file.read_at(&mut buffer, offset)?;
         part.micros.push(start.elapsed().as_secs_f64() * 1e6);
@@ -76,23 +87,4 @@ fn read(file: &File, count: u64, reader: u64) -> Result<Part> {
         }
     }
     Ok(part)
-}
-
-fn percentile(sorted: &[f64], percent: usize) -> f64 {
-    let at = (sorted.len() * percent).div_ceil(100).max(1) - 1;
-    sorted.get(at).copied().unwrap_or(0.0)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn percentiles_of_few_and_many() {
-        let hundred: Vec<f64> = (1..=100).map(f64::from).collect();
-        assert_eq!(percentile(&hundred, 50), 50.0);
-        assert_eq!(percentile(&hundred, 99), 99.0);
-        assert_eq!(percentile(&[3.0], 99), 3.0);
-        assert_eq!(percentile(&[], 99), 0.0);
-    }
 }

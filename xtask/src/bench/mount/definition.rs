@@ -1,11 +1,17 @@
 //! What is mounted and what runs over it, as data: `benchmarks/mount.toml`.
 
+use std::time::Duration;
+
 use anyhow::{Context, Result, ensure};
 use durin_testkit::skip::is_root;
 use serde::Deserialize;
 
 use super::super::definition::Keeps;
+use super::shell::{self, Variables};
 use crate::{install, workspace};
+
+/// To look whether something is there.
+const WHEN_TIME_MAX: Duration = Duration::from_secs(60);
 
 /// The whole file.
 #[derive(Debug, Clone, Deserialize)]
@@ -58,6 +64,9 @@ pub(super) struct System {
     pub(super) mount: Option<String>,
     pub(super) unmount: Option<String>,
     pub(super) keeps: Keeps,
+    /// Left out of quick runs, unless it is named.
+    #[serde(default)]
+    full_only: bool,
 }
 
 /// What runs over a mount.
@@ -81,6 +90,11 @@ pub(super) struct Job {
     pub(super) compares: bool,
     #[serde(default)]
     pub(super) idle: bool,
+    /// A command that fails where the tree has nothing for this.
+    when: Option<String>,
+    /// Left out of quick runs, unless it is named.
+    #[serde(default)]
+    full_only: bool,
     count: Option<u64>,
     count_quick: Option<u64>,
 }
@@ -93,6 +107,8 @@ pub(super) enum Subject {
     Tree,
     /// A large file.
     File,
+    /// Many small files of the same size.
+    Many,
 }
 
 /// How much is done.
@@ -134,11 +150,12 @@ impl Definitions {
     }
 
     /// The systems for a subject, of those named (`all` names each); what cannot run here is named and left out.
-    pub(super) fn systems(&self, subject: Subject, names: &str) -> Vec<&System> {
-        let of_subject = self
-            .systems
-            .iter()
-            .filter(|system| system.on.contains(&subject) && is_named(&system.name, names));
+    pub(super) fn systems(&self, subject: Subject, names: &str, extent: Extent) -> Vec<&System> {
+        let of_subject = self.systems.iter().filter(|system| {
+            system.on.contains(&subject)
+                && is_named(&system.name, names)
+                && !(extent == Extent::Quick && system.full_only && names == "all")
+        });
         let can_run = |system: &&System| match self.missing(system) {
             None => true,
             Some(why) => {
@@ -151,10 +168,11 @@ impl Definitions {
 
     /// The jobs for a subject, of those named, with their counts put in.
     pub(super) fn jobs(&self, subject: Subject, names: &str, extent: Extent) -> Vec<Job> {
-        let of_subject = self
-            .jobs
-            .iter()
-            .filter(|job| job.on.contains(&subject) && is_named(&job.name, names));
+        let of_subject = self.jobs.iter().filter(|job| {
+            job.on.contains(&subject)
+                && is_named(&job.name, names)
+                && !(extent == Extent::Quick && job.full_only && names == "all")
+        });
         let jobs = of_subject.filter_map(|job| {
             if let Some(why) = missing(&job.needs, "", job.root) {
                 println!("{}: skipped, {why}", job.name);
@@ -183,6 +201,19 @@ impl Definitions {
         kernel
             .or_else(|| missing(&system.needs, &system.package, system.root))
             .or_else(|| image.and_then(|image| missing(&image.needs, &image.package, image.root)))
+    }
+}
+
+impl Job {
+    /// Whether a tree has something for it.
+    pub(super) fn applies(&self, variables: &Variables) -> bool {
+        let Some(when) = &self.when else { return true };
+        let ran = shell::run(when, variables, WHEN_TIME_MAX);
+        let applies = ran.is_ok_and(|taken| taken.failure.is_none());
+        if !applies {
+            println!("{}: skipped, the tree has nothing for it", self.name);
+        }
+        applies
     }
 }
 

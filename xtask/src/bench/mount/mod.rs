@@ -6,10 +6,12 @@
 //! somebody else's, so compare runs), wall time, and memory.
 
 mod definition;
+mod elf;
+mod files;
 mod image;
 mod run;
 mod shell;
-mod stand;
+pub(super) mod stand;
 mod subject;
 mod table;
 
@@ -26,15 +28,16 @@ use self::shell::Variables;
 use self::subject::Measured;
 use super::document;
 use super::measure::{self, Places};
-use super::record::{Key, Sample, Status, medians};
+use super::record::{Key, Median, Sample, Status, medians};
 use super::session::{Corpus, OPTIONS, Session, now};
-use super::table::Format;
+use super::table::{Format, Table};
 use crate::workspace::{self, check_options, option};
 
-const SUITE: &str = "mount";
+pub(super) const SUITE: &str = "mount";
 /// Large files, in bytes: the order asks for 1 GiB.
 const FILE_MIB: u64 = 1024;
 const FILE_MIB_QUICK: u64 = 64;
+const JOB_TIME_MAX: Duration = Duration::from_secs(1800);
 /// How long a driver may take to let go of memory.
 const IDLE_S: u64 = 30;
 const IDLE_S_QUICK: u64 = 5;
@@ -51,9 +54,7 @@ struct Plan {
 }
 
 pub(super) fn run(arguments: &[String]) -> Result<()> {
-    let own = [
-        "systems", "jobs", "quick", "file-mib", "idle", "images", "into",
-    ];
+    let own = ["systems", "jobs", "quick", "file-mib", "idle", "images"];
     check_options(arguments, &[OPTIONS.as_slice(), &own].concat())?;
     let plan = Plan::parse(arguments)?;
     let mut session = Session::open(arguments)?;
@@ -68,8 +69,8 @@ pub(super) fn run(arguments: &[String]) -> Result<()> {
     let chosen = option(arguments, "corpus").filter(|_| session.is_tables_only);
     let tables = table::tables(&medians, &plan.definitions, chosen);
     if let Some(file) = option(arguments, "into") {
-        let tables: Vec<_> = tables.iter().map(|t| t.render(Format::Markdown)).collect();
-        document::write(Path::new(file), &[("mount", tables.join("\n"))])?;
+        let sections = vec![("mount".to_owned(), tables)];
+        document::write(Path::new(file), &document::rendered(sections))?;
     } else {
         let format = Format::parse(option(arguments, "format").unwrap_or("text"))?;
         for table in tables {
@@ -81,6 +82,33 @@ pub(super) fn run(arguments: &[String]) -> Result<()> {
         "{failures} runs failed or gave a wrong result"
     );
     Ok(())
+}
+
+/// The tables of a record, by the names of their places in documents.
+pub(super) fn sections(medians: &[Median<'_>]) -> Result<Vec<(String, Vec<Table>)>> {
+    let tables = table::tables(medians, &Definitions::read()?, None);
+    Ok(vec![("mount".to_owned(), tables)])
+}
+
+/// What some jobs cost, for a document that has no room for all.
+pub(super) fn chosen(medians: &[Median<'_>], jobs: &[&str]) -> Result<Vec<Table>> {
+    Ok(table::of_jobs(medians, &Definitions::read()?, jobs))
+}
+
+/// Names and labels of systems and jobs, in their order.
+pub(super) struct Labels {
+    pub(super) systems: Vec<(String, String)>,
+    pub(super) jobs: Vec<(String, String)>,
+}
+
+pub(super) fn labels() -> Result<Labels> {
+    let definitions = Definitions::read()?;
+    let systems = definitions.systems.into_iter();
+    let jobs = definitions.jobs.into_iter();
+    Ok(Labels {
+        systems: systems.map(|system| (system.name, system.label)).collect(),
+        jobs: jobs.map(|job| (job.name, job.label)).collect(),
+    })
 }
 
 impl Plan {
@@ -133,8 +161,11 @@ fn subjects(session: &Session, plan: &Plan, arguments: &[String]) -> Result<Vec<
     };
     for text in list.split(',') {
         if text == "files" {
-            for corpus in subject::large_files(&plan.images, plan.file_mib << 20)? {
+            for corpus in files::large(&plan.images, plan.file_mib << 20)? {
                 add(corpus, Subject::File);
+            }
+            for corpus in files::small(&plan.images)? {
+                add(corpus, Subject::Many);
             }
         } else if text == "own" {
             let dir = workspace::root().join("crates");
@@ -155,8 +186,11 @@ fn measure(session: &mut Session, plan: &Plan, measured: &mut Measured) -> Resul
     let mut jobs = plan
         .definitions
         .jobs(measured.subject, &plan.jobs, plan.extent);
-    jobs.retain(|job| has_list(job, &measured.lists));
-    let systems = plan.definitions.systems(measured.subject, &plan.systems);
+    let variables = Variables::default().with("SOURCE", &measured.corpus.dir);
+    jobs.retain(|job| has_list(job, &measured.lists) && job.applies(&variables));
+    let systems = plan
+        .definitions
+        .systems(measured.subject, &plan.systems, plan.extent);
     let mut failures = 0;
     let mut ready = Vec::new();
     for system in systems {
@@ -243,6 +277,7 @@ fn prepare<'a>(
         target: Path::new(""),
         programs: &session.programs,
         threads: 1,
+        work: Path::new(""),
     };
     let version = if system.is_ours {
         session.commit.clone()
@@ -257,6 +292,7 @@ fn prepare<'a>(
         point,
         variables,
         figures_file,
+        time_max: session.time_max(JOB_TIME_MAX),
     })
 }
 
@@ -312,6 +348,7 @@ fn once(
         .as_ref()
         .is_none_or(|printed| expected.get(&job.name) == Some(printed));
     let (status, message) = match &outcome.failure {
+        Some(failure) if outcome.is_late => (Status::Timeout, failure.clone()),
         Some(failure) => (Status::Failed, failure.clone()),
         None if is_same => (Status::Ok, String::new()),
         None => (Status::Wrong, "it prints something else".to_owned()),
@@ -319,7 +356,7 @@ fn once(
     let sample = sample(session, measured, one, job, outcome, (status, message));
     println!("{}", one_line(&sample));
     session.record.append(sample)?;
-    Ok(status == Status::Ok)
+    Ok(matches!(status, Status::Ok | Status::Timeout))
 }
 
 fn sample(

@@ -12,8 +12,6 @@ use super::stand::{KernelThreads, Stand, drop_caches};
 use super::subject::Measured;
 use crate::bench::verify;
 
-/// What takes longer is of no use as a mount.
-const JOB_TIME_MAX: Duration = Duration::from_secs(1800);
 const DIFFERENCES_SHOWN: usize = 5;
 
 /// A system with what it needs to be mounted.
@@ -26,11 +24,15 @@ pub(super) struct Ready<'a> {
     /// All variables but $FIGURES.
     pub(super) variables: Variables,
     pub(super) figures_file: PathBuf,
+    /// What takes longer is of no use as a mount.
+    pub(super) time_max: Duration,
 }
 
 /// What a job took.
 pub(super) struct Outcome {
     pub(super) failure: Option<String>,
+    /// Whether that is that it took too long.
+    pub(super) is_late: bool,
     pub(super) wall: Duration,
     pub(super) user: Duration,
     pub(super) sys: Duration,
@@ -72,14 +74,14 @@ impl Ready<'_> {
         let mounted = start.elapsed();
         let variables = self.variables.with("POINT", &stand.point);
         if let Some(before) = &job.before {
-            shell::run(before, &variables, JOB_TIME_MAX)?;
+            shell::run(before, &variables, self.time_max)?;
         }
         let (threads, driver) = if job.with_mount {
             (threads, Duration::ZERO)
         } else {
             (KernelThreads::now(), stand.driver_cpu())
         };
-        let taken = shell::run(&job.run, &variables, JOB_TIME_MAX)?;
+        let taken = shell::run(&job.run, &variables, self.time_max)?;
         let driver = stand.driver_cpu().saturating_sub(driver);
         let threads = KernelThreads::now().since(&threads);
         let mut figures = read_figures(&self.figures_file)?;
@@ -97,6 +99,7 @@ impl Ready<'_> {
         let printed = job.compares.then(|| shell::sorted_lines(taken.stdout));
         Ok(Outcome {
             failure: taken.failure,
+            is_late: taken.is_late,
             wall: taken.wall
                 + if job.with_mount {
                     mounted

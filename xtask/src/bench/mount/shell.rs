@@ -14,6 +14,8 @@ use durin_testkit::run::pid_of;
 use nix::sys::resource::{UsageWho, getrusage};
 use rustix::process::{Signal, kill_process_group};
 
+use crate::install;
+
 /// What is kept of the messages of a command that failed.
 const MESSAGE_BYTES_MAX: usize = 2000;
 
@@ -35,6 +37,8 @@ impl Variables {
 pub(super) struct Taken {
     /// Why it is no result: it failed or was killed.
     pub(super) failure: Option<String>,
+    /// Whether it was killed for taking too long.
+    pub(super) is_late: bool,
     pub(super) wall: Duration,
     pub(super) user: Duration,
     pub(super) sys: Duration,
@@ -49,6 +53,7 @@ pub(super) fn run(script: &str, variables: &Variables, time_max: Duration) -> Re
     let mut child = Command::new("sh")
         .args(["-c", script])
         .envs(&variables.0)
+        .env("PATH", install::path())
         .env("LC_ALL", "C")
         .stdin(Stdio::null())
         .stdout(stdout.try_clone()?)
@@ -80,6 +85,7 @@ pub(super) fn run(script: &str, variables: &Variables, time_max: Duration) -> Re
     };
     Ok(Taken {
         failure,
+        is_late,
         wall,
         user: after.0.saturating_sub(before.0),
         sys: after.1.saturating_sub(before.1),

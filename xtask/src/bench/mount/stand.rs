@@ -39,7 +39,7 @@ pub(super) fn adopt_orphans() -> Result<()> {
 }
 
 /// Empties the caches of the kernel, if this process may.
-pub(super) fn drop_caches() -> Result<()> {
+pub(in crate::bench) fn drop_caches() -> Result<()> {
     rustix::fs::sync();
     if is_root() {
         std::fs::write(DROP_CACHES, "3\n").context(DROP_CACHES)?;
@@ -192,10 +192,10 @@ fn resident_bytes(pid: u32) -> Option<u64> {
 }
 
 /// Processor time of the kernel's own threads so far, by thread.
-pub(super) struct KernelThreads(BTreeMap<u32, Duration>);
+pub(in crate::bench) struct KernelThreads(BTreeMap<u32, Duration>);
 
 impl KernelThreads {
-    pub(super) fn now() -> Self {
+    pub(in crate::bench) fn now() -> Self {
         let mut all = BTreeMap::new();
         for process in std::fs::read_dir("/proc").into_iter().flatten().flatten() {
             let path = process.path();
@@ -212,7 +212,7 @@ impl KernelThreads {
     }
 
     /// What they have used since. Of threads that have ended meanwhile nothing is known.
-    pub(super) fn since(&self, before: &Self) -> Duration {
+    pub(in crate::bench) fn since(&self, before: &Self) -> Duration {
         let used = self.0.iter().map(|(pid, time)| {
             let earlier = before.0.get(pid).copied().unwrap_or_default();
             time.saturating_sub(earlier)

@@ -39,6 +39,20 @@ pub(super) fn tables(
     of_corpus.collect()
 }
 
+/// The table of processor time of some jobs, a table a corpus that has such jobs.
+pub(super) fn of_jobs(
+    medians: &[Median<'_>],
+    definitions: &Definitions,
+    jobs: &[&str],
+) -> Vec<Table> {
+    let is_chosen = |median: &&Median<'_>| jobs.contains(&parts(median).1);
+    let chosen: Vec<Median<'_>> = medians.iter().filter(is_chosen).cloned().collect();
+    let tables = tables(&chosen, definitions, None).into_iter();
+    tables
+        .filter(|table| table.title.contains("CPU s"))
+        .collect()
+}
+
 /// The medians of a corpus by system and job.
 struct Grid<'a> {
     corpus: &'a str,

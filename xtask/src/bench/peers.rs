@@ -1,0 +1,158 @@
+//! Who durin is compared with (`benchmarks/peers.toml`): installs what is missing, where that is possible.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, bail, ensure};
+use serde::Deserialize;
+
+use crate::workspace::succeed;
+use crate::{install, workspace};
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PeerFile {
+    peer: Vec<Peer>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Peer {
+    name: String,
+    #[serde(default)]
+    programs: Vec<String>,
+    folder: Option<String>,
+    debian: Option<String>,
+    pip: Option<String>,
+    cargo: Option<String>,
+    absent: Option<String>,
+}
+
+/// How long installing may take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Effort {
+    /// Packages that are there to be unpacked.
+    Packages,
+    /// What must be built, too.
+    Everything,
+}
+
+/// Says of each peer that it is there, or installs it, or says why not.
+pub(super) fn install(effort: Effort) -> Result<()> {
+    for peer in read()? {
+        match peer.prepare(effort) {
+            Ok(()) => println!("{}: there", peer.name),
+            Err(error) => println!("{}: skipped, {error:#}", peer.name),
+        }
+    }
+    Ok(())
+}
+
+fn read() -> Result<Vec<Peer>> {
+    let path = workspace::benchmarks().join("peers.toml");
+    let text = std::fs::read_to_string(&path).with_context(|| path.display().to_string())?;
+    let file: PeerFile = toml::from_str(&text).with_context(|| path.display().to_string())?;
+    Ok(file.peer)
+}
+
+impl Peer {
+    fn prepare(&self, effort: Effort) -> Result<()> {
+        if let Some(absent) = &self.absent {
+            bail!("{absent}");
+        }
+        if let Some(variable) = &self.folder {
+            let folder = std::env::var_os(variable).map(PathBuf::from);
+            let folder = folder.with_context(|| format!("{variable} names no folder"))?;
+            return self.check(|program| folder.join(program).is_file());
+        }
+        if self.check(install::has).is_ok() {
+            return Ok(());
+        }
+        if let Some(package) = &self.debian {
+            install::package(package)?;
+        } else if let Some(package) = &self.pip {
+            from_pypi(package)?;
+        } else if let Some(package) = &self.cargo {
+            ensure!(
+                effort == Effort::Everything,
+                "it takes minutes to build: cargo xtask bench --install"
+            );
+            let tools = install::tools_dir();
+            println!("building {package} ...");
+            let mut cargo =
+                workspace::cargo(&["install", "--locked", "--quiet", package, "--root"]);
+            succeed(cargo.arg(tools))?;
+        }
+        self.check(install::has)
+    }
+
+    fn check(&self, has: impl Fn(&str) -> bool) -> Result<()> {
+        let missing = self.programs.iter().find(|program| !has(program));
+        missing.map_or(Ok(()), |program| bail!("{program} is not there"))
+    }
+}
+
+/// Installs a package of PyPI into an environment of its own, and links what it has that is a program.
+fn from_pypi(package: &str) -> Result<()> {
+    let tools = install::tools_dir();
+    let environment = tools.join("python");
+    println!("installing {package} ...");
+    if !environment.is_dir() {
+        succeed(
+            Command::new("python3")
+                .args(["-m", "venv"])
+                .arg(&environment),
+        )?;
+    }
+    let mut pip = Command::new(environment.join("bin/pip"));
+    succeed(pip.args(["install", "--quiet", "--disable-pip-version-check", package]))?;
+    let bin = tools.join("bin");
+    std::fs::create_dir_all(&bin)?;
+    let program = environment.join("bin").join(package);
+    ensure!(
+        program.is_file(),
+        "PyPI's {package} has no program of that name"
+    );
+    link(&program, &bin.join(package))
+}
+
+fn link(program: &Path, place: &Path) -> Result<()> {
+    if place.symlink_metadata().is_ok() {
+        std::fs::remove_file(place)?;
+    }
+    std::os::unix::fs::symlink(program, place).with_context(|| place.display().to_string())
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_peer_comes_from_one_place_or_none() {
+        for peer in read().unwrap() {
+            let places = [
+                &peer.folder,
+                &peer.debian,
+                &peer.pip,
+                &peer.cargo,
+                &peer.absent,
+            ];
+            assert_eq!(places.into_iter().flatten().count(), 1, "{}", peer.name);
+            assert_eq!(
+                peer.programs.is_empty(),
+                peer.absent.is_some(),
+                "{}",
+                peer.name
+            );
+        }
+    }
+
+    #[test]
+    fn what_is_not_to_be_had_says_why() {
+        let peers = read().unwrap();
+        let cromfs = peers.iter().find(|peer| peer.name == "Cromfs").unwrap();
+        let why = cromfs.prepare(Effort::Everything).unwrap_err().to_string();
+        assert!(why.contains("not obtainable"));
+    }
+}

@@ -1,0 +1,120 @@
+//! Tables of steps: a row a system, with its size and, for each step, rate and processor time.
+
+use anyhow::Result;
+
+use super::definition::{self, Extent, System, Table as Defined};
+use crate::bench::record::{Median, Status};
+use crate::bench::table::Table;
+use crate::report::count;
+
+const MIB: f64 = 1_048_576.0;
+
+/// The tables of a record, by the names of their places in documents.
+pub(in crate::bench) fn sections(medians: &[Median<'_>]) -> Result<Vec<(String, Vec<Table>)>> {
+    let tables = definition::read(Extent::Full)?;
+    let sections = tables.iter().map(|table| {
+        let mut corpora: Vec<&str> = Vec::new();
+        for median in medians {
+            let corpus = median.sample.corpus.as_str();
+            if median.sample.tool.split('/').next() == Some(&table.name)
+                && !corpora.contains(&corpus)
+            {
+                corpora.push(corpus);
+            }
+        }
+        let of_corpora = corpora
+            .into_iter()
+            .map(|corpus| of_corpus(table, corpus, medians));
+        (format!("steps-{}", table.name), of_corpora.collect())
+    });
+    Ok(sections.collect())
+}
+
+fn of_corpus(table: &Defined, corpus: &str, medians: &[Median<'_>]) -> Table {
+    let find = |system: &System, step: &str| {
+        let name = format!("{}/{}/{step}", table.name, system.name);
+        medians
+            .iter()
+            .find(|median| median.sample.corpus == corpus && median.sample.tool == name)
+    };
+    let mut facts = String::new();
+    let mut rows = Vec::new();
+    for system in &table.systems {
+        let steps: Vec<Option<&Median<'_>>> = table
+            .steps
+            .iter()
+            .map(|[step, _]| find(system, step))
+            .collect();
+        let Some(first) = steps.iter().flatten().next() else {
+            continue;
+        };
+        let bytes = first.sample.corpus_bytes * u64::from(table.volume);
+        facts = format!("{corpus}, {} bytes", count(bytes));
+        rows.push(row(system, &steps, first.bytes, bytes));
+    }
+    let mut columns = vec!["system".to_owned(), "bytes".to_owned(), "ratio".to_owned()];
+    for [_, label] in &table.steps {
+        columns.push(format!("{label}: MiB/s"));
+        columns.push(format!("{label}: CPU s"));
+    }
+    Table {
+        title: format!("{} ({facts})", table.title),
+        columns,
+        rows,
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "three digits are shown")]
+fn row(system: &System, steps: &[Option<&Median<'_>>], made: u64, bytes: u64) -> Vec<String> {
+    let dash = || "-".to_owned();
+    let mut cells = vec![
+        system.label.clone(),
+        if made > 0 { count(made) } else { dash() },
+        if made > 0 {
+            format!("{:.2}", bytes as f64 / made as f64)
+        } else {
+            dash()
+        },
+    ];
+    for step in steps {
+        match step {
+            None => cells.extend([dash(), dash()]),
+            Some(median) if median.sample.status == Status::Ok => {
+                let rate = bytes as f64 / MIB / median.wall_s.max(f64::MIN_POSITIVE);
+                cells.push(format!("{rate:.1}"));
+                let threads = median.figures.get("kernel_s").copied().unwrap_or(0.0);
+                cells.push(format!("{:.1} + {threads:.1}", median.cpu_s));
+            }
+            Some(median) => cells.extend([median.sample.status.name().to_owned(), dash()]),
+        }
+    }
+    cells
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use super::*;
+    use crate::bench::record::{medians, tests::sample};
+
+    #[test]
+    fn a_row_a_system_with_rates() {
+        let mut write = sample("a", "btrfs/btrfs-none/write", 5 << 20, 2.0);
+        write.suite = "steps".to_owned();
+        write.corpus_bytes = 1 << 20;
+        let mut read = write.clone();
+        read.tool = "btrfs/btrfs-none/read".to_owned();
+        read.status = Status::Timeout;
+        let samples = [write, read];
+        let sections = sections(&medians(&samples, "steps")).unwrap();
+        let (_, tables) = sections
+            .iter()
+            .find(|(name, _)| name == "steps-btrfs")
+            .unwrap();
+        assert_eq!(
+            tables[0].rows[0][1..],
+            ["5,242,880", "2.00", "10.0", "2.0 + 0.0", "timeout", "-"]
+        );
+        assert!(tables[0].title.contains("10,485,760 bytes"));
+    }
+}
