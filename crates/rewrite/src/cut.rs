@@ -19,6 +19,8 @@ pub(crate) struct Task {
     /// Its number, which is also that of its section.
     pub(crate) number: u32,
     pub(crate) stream: StreamIndex,
+    /// Blocks of the stream in front of it.
+    pub(crate) place: u64,
     pub(crate) work: Work,
 }
 
@@ -55,6 +57,8 @@ pub(crate) struct Cutter<'a> {
     ends: Ends,
     /// The block being filled and its stream.
     open: Option<(StreamIndex, Vec<u8>)>,
+    /// New blocks so far, by stream.
+    counts: Vec<u64>,
     cut: Cut,
 }
 
@@ -65,6 +69,7 @@ impl<'a> Cutter<'a> {
             figures,
             ends,
             open: None,
+            counts: vec![0; plan.streams.len()],
             cut: Cut {
                 old_lens: vec![0; if plan.recuts { plan.order.len() } else { 0 }],
                 streams: Vec::new(),
@@ -144,9 +149,12 @@ impl<'a> Cutter<'a> {
         self.ends.permits.recv().map_err(|_| Error::cancelled())?;
         self.cut.streams.push(stream);
         self.figures.blocks_made.add(1);
+        let count = self.counts.get_mut(stream);
+        let place = count.map_or(0, |count| std::mem::replace(count, *count + 1));
         let task = Task {
             number,
             stream,
+            place,
             work,
         };
         self.ends.tasks.send(task).map_err(|_| Error::cancelled())

@@ -1,12 +1,12 @@
 //! Figures that a running rewriting keeps up to date, for a progress display to sample.
 
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use durin_writer::stats::Counter;
 
 /// What rewriting is busy with.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-#[repr(u8)]
 pub enum Phase {
     /// Verifying the old image.
     #[default]
@@ -20,8 +20,6 @@ pub enum Phase {
 }
 
 impl Phase {
-    const ALL: [Self; 4] = [Self::Checking, Self::Blocks, Self::Metadata, Self::Finished];
-
     /// Its name in reports, which stays the same.
     #[must_use]
     pub fn name(self) -> &'static str {
@@ -35,9 +33,10 @@ impl Phase {
 }
 
 /// The figures; each is right at the end of its phase and about right before.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Figures {
-    phase: AtomicU8,
+    start: Instant,
+    begins: Mutex<Vec<(Phase, Duration)>>,
     /// Bytes of the old image that are to be verified.
     pub check_bytes_total: Counter,
     /// Bytes of the old image verified.
@@ -62,12 +61,39 @@ pub struct Figures {
     pub written_bytes: Counter,
 }
 
+impl Default for Figures {
+    fn default() -> Self {
+        Self {
+            start: Instant::now(),
+            begins: Mutex::default(),
+            check_bytes_total: Counter::default(),
+            checked_bytes: Counter::default(),
+            old_blocks_total: Counter::default(),
+            old_block_bytes_total: Counter::default(),
+            old_blocks: Counter::default(),
+            old_block_bytes: Counter::default(),
+            blocks_made: Counter::default(),
+            blocks_written: Counter::default(),
+            block_bytes: Counter::default(),
+            compressed_block_bytes: Counter::default(),
+            written_bytes: Counter::default(),
+        }
+    }
+}
+
 impl Figures {
     /// Returns what rewriting is busy with.
     #[must_use]
     pub fn phase(&self) -> Phase {
-        let code = usize::from(self.phase.load(Ordering::Relaxed));
-        Phase::ALL.get(code).copied().unwrap_or(Phase::Finished)
+        let begins = self.phase_begins();
+        begins.last().map_or(Phase::Checking, |(phase, _)| *phase)
+    }
+
+    /// Returns the phases begun so far, each with the time since these figures were made.
+    #[must_use]
+    pub fn phase_begins(&self) -> Vec<(Phase, Duration)> {
+        let begins = self.begins.lock();
+        begins.unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Returns how far the present phase is, between 0 and 1.
@@ -84,7 +110,9 @@ impl Figures {
     }
 
     pub(crate) fn begin(&self, phase: Phase) {
-        self.phase.store(phase as u8, Ordering::Relaxed);
+        let begin = (phase, self.start.elapsed());
+        let begins = self.begins.lock();
+        begins.unwrap_or_else(PoisonError::into_inner).push(begin);
     }
 }
 

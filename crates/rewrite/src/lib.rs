@@ -42,6 +42,7 @@
 
 mod budget;
 mod cut;
+mod estimate;
 mod fetch;
 mod figures;
 mod history;
@@ -55,6 +56,7 @@ mod remap;
 mod report;
 mod run;
 
+pub use estimate::{Estimate, estimate};
 pub use figures::{Figures, Phase};
 pub use options::{CategoryChoice, Header, RebuildOptions, Recompress, RewriteOptions};
 pub use report::{CategoryReport, Report};

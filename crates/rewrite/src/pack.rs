@@ -1,11 +1,12 @@
 //! From new blocks to sections: compressing, or copying with a header that says the new place.
 
 use crossbeam_channel::{Receiver, Sender};
-use durin_codec::{Encoded, uncompressed_len};
+use durin_codec::{Encoded, Spec, uncompressed_len};
 use durin_format::section::{CompressionType, SectionType, Version};
 use durin_format::{Error, Result};
 use durin_reader::RawSection;
 use durin_writer::coding::{BlockEncoder, be_nice};
+use durin_writer::sampler::{Candidate, CheapEncoder, Look, Sampler};
 use durin_writer::sections::Section;
 
 use crate::cut::{Task, Work};
@@ -24,6 +25,14 @@ pub(crate) struct Packed {
 pub(crate) struct Packer<'a> {
     pub(crate) plan: &'a Plan,
     pub(crate) niceness: i32,
+    pub(crate) sampler: Option<&'a Sampler>,
+}
+
+/// What a thread keeps from block to block.
+#[derive(Default)]
+struct Encoders {
+    earnest: BlockEncoder,
+    cheap: CheapEncoder,
 }
 
 /// Tells those who wait for this thread's block that it will not come.
@@ -43,9 +52,9 @@ impl Packer<'_> {
     pub(crate) fn work(&self, tasks: &Receiver<Task>, packed: &Sender<Result<Packed>>) {
         let guard = PanicGuard(packed);
         be_nice(self.niceness);
-        let mut encoder = BlockEncoder::default();
+        let mut encoders = Encoders::default();
         while let Ok(task) = tasks.recv() {
-            let result = self.pack(task, &mut encoder);
+            let result = self.pack(task, &mut encoders);
             let is_last = result.is_err();
             if guard.0.send(result).is_err() || is_last {
                 return;
@@ -53,16 +62,38 @@ impl Packer<'_> {
         }
     }
 
-    fn pack(&self, task: Task, encoder: &mut BlockEncoder) -> Result<Packed> {
+    fn pack(&self, task: Task, encoders: &mut Encoders) -> Result<Packed> {
         let Task {
             number,
             stream,
+            place,
             work,
         } = task;
         let is_copy = matches!(work, Work::Copy(_));
         let section = match work {
             Work::Copy(raw) => copy(number, SectionType::Block, raw),
-            Work::Encode(data) => self.encode(number, stream, data, encoder)?,
+            Work::Encode(data) => match self.sampler {
+                None => self.encode(number, stream, data, &mut encoders.earnest)?,
+                Some(sampler) => {
+                    let is_stored = self.is_stored(stream);
+                    let data_len = data.len() as u64;
+                    let look = if is_stored {
+                        Look::stored(data_len)
+                    } else {
+                        encoders.cheap.look(&data)?
+                    };
+                    let candidate = Candidate {
+                        number,
+                        stream,
+                        place,
+                        data_len,
+                        look,
+                        is_stored,
+                    };
+                    let encoder = &mut encoders.earnest;
+                    sampler.sample(candidate, || self.encode(number, stream, data, encoder))?
+                }
+            },
         };
         Ok(Packed {
             number,
@@ -70,6 +101,13 @@ impl Packer<'_> {
             section,
             is_copy,
         })
+    }
+
+    /// Whether the blocks of a stream are not compressed.
+    fn is_stored(&self, stream: StreamIndex) -> bool {
+        let stream = self.plan.streams.get(stream);
+        let coding = stream.and_then(|stream| stream.coding.as_ref());
+        coding.is_none_or(|coding| coding.spec == Spec::NULL)
     }
 
     fn encode(

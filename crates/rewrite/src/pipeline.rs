@@ -12,6 +12,7 @@ use std::time::Duration;
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded, unbounded};
 use durin_format::{Error, Result};
 use durin_reader::Image;
+use durin_writer::sampler::Sampler;
 use durin_writer::sections::SectionWriter;
 
 use crate::budget::Budget;
@@ -33,6 +34,7 @@ pub(crate) struct Pipeline<'a> {
     pub(crate) figures: &'a Figures,
     pub(crate) cancel: &'a AtomicBool,
     pub(crate) niceness: i32,
+    pub(crate) sampler: Option<&'a Sampler>,
 }
 
 /// What came out.
@@ -61,6 +63,7 @@ impl Pipeline<'_> {
         let packer = Packer {
             plan: self.plan,
             niceness: self.niceness,
+            sampler: self.sampler,
         };
         let ends = Ends {
             fetched,

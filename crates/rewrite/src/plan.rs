@@ -113,6 +113,24 @@ impl Plan {
         (index, self.streams.get(index))
     }
 
+    /// How many new blocks each stream will have at most.
+    pub(crate) fn block_counts(&self) -> impl Iterator<Item = u64> {
+        let mut old_counts = vec![0; self.streams.len()];
+        for stream in &self.stream_of {
+            if let Some(count) = old_counts.get_mut(*stream) {
+                *count += 1;
+            }
+        }
+        let count = |(stream, old_count): (&Stream, u64)| {
+            if self.recuts {
+                stream.data_len.div_ceil(stream.block_len.max(1).into())
+            } else {
+                old_count
+            }
+        };
+        self.streams.iter().zip(old_counts).map(count)
+    }
+
     /// Bytes of the longest payload of a block.
     pub(crate) fn payload_len_max(&self) -> u64 {
         let lens = self.sections.iter().map(|section| section.payload_len);

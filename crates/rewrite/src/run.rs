@@ -9,6 +9,7 @@ use durin_format::section::SectionType;
 use durin_format::{Error, Result};
 use durin_reader::{CheckLevel, CheckOptions, Image};
 use durin_writer::peak_bytes;
+use durin_writer::sampler::Sampler;
 use durin_writer::sections::SectionWriter;
 
 use crate::budget::Budget;
@@ -41,11 +42,43 @@ pub fn rewrite(
     events: &dyn Events,
     cancel: &AtomicBool,
 ) -> Result<Report> {
+    let asked = Run {
+        image,
+        options,
+        figures,
+        events,
+        cancel,
+        sampler: None,
+    };
+    run(asked, output)
+}
+
+/// What is rewritten, and for whom.
+#[derive(Clone, Copy)]
+pub(crate) struct Run<'a> {
+    pub(crate) image: &'a Image,
+    pub(crate) options: &'a RewriteOptions,
+    pub(crate) figures: &'a Figures,
+    pub(crate) events: &'a dyn Events,
+    pub(crate) cancel: &'a AtomicBool,
+    /// Has blocks sampled instead of compressed, where only an estimate is wanted.
+    pub(crate) sampler: Option<&'a Sampler>,
+}
+
+pub(crate) fn run(asked: Run<'_>, output: &mut dyn Write) -> Result<Report> {
+    let Run {
+        image,
+        options,
+        figures,
+        events,
+        cancel,
+        sampler,
+    } = asked;
     let plan = Plan::of(image, options)?;
     if let Some(rebuild) = &options.rebuild {
         rebuild::validate(image, rebuild, events)?;
     }
-    check(image, options, figures, events, cancel)?;
+    check(asked)?;
     figures.begin(Phase::Blocks);
     figures.old_blocks_total.add(plan.sections.len() as u64);
     let lens = plan.sections.iter().map(|section| section.payload_len);
@@ -61,7 +94,11 @@ pub fn rewrite(
         figures,
         cancel,
         niceness: options.compress_niceness,
+        sampler,
     };
+    if let Some(sampler) = sampler {
+        sampler.plan(plan.block_counts());
+    }
     let moved = pipeline.run(&mut writer)?;
 
     figures.begin(Phase::Metadata);
@@ -119,13 +156,16 @@ impl Report {
 }
 
 /// Verifies all sections and the metadata, unless the user does without.
-fn check(
-    image: &Image,
-    options: &RewriteOptions,
-    figures: &Figures,
-    events: &dyn Events,
-    cancel: &AtomicBool,
-) -> Result<()> {
+fn check(asked: Run<'_>) -> Result<()> {
+    let Run {
+        image,
+        options,
+        figures,
+        events,
+        cancel,
+        ..
+    } = asked;
+    figures.begin(Phase::Checking);
     if !options.check {
         // A tree is described anew from values that are known to be sound, always.
         return match options.rebuild {

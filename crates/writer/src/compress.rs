@@ -7,15 +7,15 @@
 use std::sync::Arc;
 
 use crossbeam_channel::{Receiver, Sender};
-use durin_codec::{Encoded, Encoder, Spec};
-use durin_format::section::{CompressionType, SectionType, encode_header};
+use durin_codec::{Encoded, Spec};
+use durin_format::section::{CompressionType, SectionType};
 use durin_format::{Error, Result};
 
 use crate::coding::{BlockEncoder, Coding, be_nice};
-use crate::estimate::{Real, Sample, Sampler};
+use crate::sampler::{Candidate, CheapEncoder, Look, Sampler};
 use crate::sections::Section;
 use crate::segment::Block;
-use crate::stats::{Stage, StageThread, Stats, thread_cpu};
+use crate::stats::{Stage, StageThread, Stats};
 use crate::sync::spawn_detached;
 
 /// A section and the number of its block, or why there is none.
@@ -50,7 +50,7 @@ impl Pool<'_> {
                 codings: Arc::clone(&self.codings),
                 encoder: BlockEncoder::default(),
                 sampler: self.sampler.map(Arc::clone),
-                cheap: None,
+                cheap: CheapEncoder::default(),
                 blocks: blocks.clone(),
                 sections: sections.clone(),
                 spare: spare.clone(),
@@ -73,8 +73,8 @@ struct Worker {
     codings: Arc<[Coding]>,
     encoder: BlockEncoder,
     sampler: Option<Arc<Sampler>>,
-    /// For blocks that are only looked at, and the length of block it was made for.
-    cheap: Option<(usize, Box<dyn Encoder>)>,
+    /// For blocks that are only looked at.
+    cheap: CheapEncoder,
     blocks: Receiver<Block>,
     sections: Sender<Compressed>,
     /// Takes the memory of blocks back.
@@ -105,43 +105,22 @@ impl Worker {
 
     /// Compresses a block if it is in the sample; the section of any other has no payload.
     fn sample(&mut self, sampler: &Sampler, block: Block) -> Result<Section> {
-        let (number, stream, len) = (block.number, block.stream, block.data.len());
-        let is_stored = self.codings[stream].spec == Spec::NULL;
-        let cheap_len = if is_stored {
-            len as u64
-        } else {
-            let kept = self.cheap.take().filter(|(len_max, _)| *len_max >= len);
-            let (_, cheap) = match kept {
-                Some(kept) => self.cheap.insert(kept),
-                None => self.cheap.insert((len, Sampler::cheap_encoder(len)?)),
-            };
-            Sampler::cheap_len(&mut **cheap, block.data.to_vec())?
+        let is_stored = self.codings[block.stream].spec == Spec::NULL;
+        let data_len = block.data.len() as u64;
+        let candidate = Candidate {
+            number: block.number,
+            stream: block.stream,
+            // The blocks of a stream follow each other.
+            place: block.number.into(),
+            data_len,
+            look: if is_stored {
+                Look::stored(data_len)
+            } else {
+                self.cheap.look(&block.data)?
+            },
+            is_stored,
         };
-        let mut sample = Sample {
-            number,
-            stream,
-            data_len: len as u64,
-            cheap_len,
-            real: None,
-        };
-        let section = if is_stored || sampler.takes(stream, number) {
-            let begun = thread_cpu();
-            let section = self.encode(block)?;
-            sample.real = Some(Real {
-                len: section.payload.len() as u64,
-                cpu: thread_cpu().saturating_sub(begun),
-            });
-            section
-        } else {
-            Section {
-                section_type: SectionType::Block,
-                header: encode_header(number, SectionType::Block, CompressionType::None, &[]),
-                payload: Vec::new(),
-                data_len: len as u64,
-            }
-        };
-        sampler.record(sample);
-        Ok(section)
+        sampler.sample(candidate, || self.encode(block))
     }
 
     fn encode(&mut self, block: Block) -> Result<Section> {

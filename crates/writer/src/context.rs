@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use durin_format::{Error, Result};
 
-use crate::estimate::Sampler;
 use crate::options::BuildOptions;
+use crate::sampler::Sampler;
 use crate::stats::Stats;
 use durin_format::events::Events;
 

@@ -54,6 +54,7 @@ mod per_category;
 mod pipeline;
 mod read;
 mod report;
+pub mod sampler;
 mod scan;
 pub mod script;
 mod script_order;

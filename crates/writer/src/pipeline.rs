@@ -19,7 +19,7 @@ use crate::coding::Coding;
 use crate::compress;
 use crate::context::Context;
 use crate::emit::Emitter;
-use crate::estimate::Estimate;
+use crate::estimate::{Estimate, thin_streams};
 use crate::figures;
 use crate::files::Files;
 use crate::filter::Decision;
@@ -79,7 +79,7 @@ pub fn estimate(
     let stages = report.stages.iter();
     let besides = stages.filter(|times| times.stage != Stage::Compress);
     let cpu_besides = besides.map(|times| times.busy).sum();
-    Ok(sampler.estimate(report, cpu_besides))
+    Ok(Estimate::of(&sampler, report, cpu_besides))
 }
 
 fn run(context: Context<'_>, output: &mut dyn Write) -> Result<Report> {
@@ -112,7 +112,7 @@ fn run(context: Context<'_>, output: &mut dyn Write) -> Result<Report> {
     let thread = stats.enter(Stage::Order);
     let (categories, mut streams) = streams(context, tree, &files, &analysis)?;
     if let Some(sampler) = context.sampler {
-        sampler.thin(&mut streams);
+        thin_streams(sampler, &mut streams);
     }
     drop(thread);
     context.check_cancelled()?;

@@ -5,6 +5,10 @@ use std::path::PathBuf;
 
 use durin_testkit::run::Run;
 
+use durin_testkit::json;
+use durin_testkit::random::Random;
+use serde_json::Value;
+
 use crate::support::{Place, TIME, dwarfsck, fails_with, mkdwarfs, stdout};
 
 /// A place with an image of its tree, `old`.
@@ -149,7 +153,6 @@ fn what_cannot_be_is_refused_and_leaves_nothing() {
         "needs --recompress=all",
     );
     refused(&["--rebuild-metadata", "--time-resolution=1ms"], "multiple");
-    refused(&["--recompress", "--dry-run"], "--dry-run");
     refused(&["--recompress", "--debug-filter"], "--debug-filter");
     refused(&["--recompress", "-C", "flac"], "flac");
     refused(&["--remove-header"], "only applies to rewriting");
@@ -214,6 +217,12 @@ fn summary_and_standard_output() {
     let events = rewrite(&place, "events", &["--recompress", "--progress=json"]).succeed();
     assert!(events.stderr.contains("\"event\":\"start\""), "{events}");
     assert!(events.stderr.contains("\"rewrites\":true"), "{events}");
+    let events: Vec<Value> = events.stderr.lines().map(parsed).collect();
+    let phases = events.iter().filter(|event| event["event"] == "phase");
+    let phases: Vec<&str> = phases.filter_map(|event| event["phase"].as_str()).collect();
+    assert_eq!(phases, ["checking", "blocks", "metadata", "finished"]);
+    let last = events.iter().rfind(|event| event["event"] == "progress");
+    assert_eq!(last.map(|event| &event["phase"]), Some(&"finished".into()));
     let piped = mkdwarfs()
         .arg("-i")
         .arg(place.path("old"))
@@ -224,4 +233,56 @@ fn summary_and_standard_output() {
         fs::read(place.path("events")).unwrap(),
         "at {TIME}"
     );
+}
+
+#[test]
+fn a_dry_run_comes_close_and_writes_nothing() {
+    let place = Place::new();
+    let mut random = Random::new(5);
+    let noise = random.bytes(1 << 20);
+    let text = random.text(6 << 20);
+    fs::write(place.tree().join("noise"), noise).unwrap();
+    fs::write(place.tree().join("text"), text).unwrap();
+    mkdwarfs()
+        .arg("-i")
+        .arg(place.tree())
+        .arg("-o")
+        .arg(place.path("old"))
+        .args(["-l3", "-S", "17", "--categorize=none"])
+        .succeed();
+    for arguments in [
+        ["--recompress", "-l4"].as_slice(),
+        &["--recompress=metadata"],
+        &["--change-block-size", "-S", "16", "-l2"],
+        &["--rebuild-metadata", "--recompress", "-l0"],
+    ] {
+        let name = format!("new{}", arguments.concat());
+        rewrite(&place, &name, arguments).succeed();
+        let image = fs::metadata(place.path(&name)).unwrap().len();
+        let before = fs::read_dir(place.path(".")).unwrap().count();
+        let dry = || {
+            let run = mkdwarfs().arg("-i").arg(place.path("old"));
+            run.args(arguments).arg("--dry-run")
+        };
+        let report = parsed(&stdout(&dry().arg("--json").succeed()));
+        assert_eq!(fs::read_dir(place.path(".")).unwrap().count(), before);
+        let estimate = &report["estimate"];
+        let bytes = |name: &str| estimate[name].as_u64().unwrap();
+        let range = bytes("image_bytes_low")..=bytes("image_bytes_high");
+        assert!(
+            range.contains(&image) && bytes("image_bytes").abs_diff(image) <= image / 20,
+            "{arguments:?}: {image} bytes, not {estimate}"
+        );
+        assert!(estimate["cpu_seconds"].as_f64().unwrap() > 0.0);
+        let samples = bytes("sampled_blocks");
+        assert!(samples <= bytes("blocks"), "{estimate}");
+        let text = stdout(&dry().succeed());
+        assert!(text.starts_with("image size: "), "{text}");
+        let again = parsed(&stdout(&dry().args(["--json", "-N1"]).succeed()));
+        assert_eq!(again["estimate"]["image_bytes"], estimate["image_bytes"]);
+    }
+}
+
+fn parsed(text: &str) -> Value {
+    json::parse(text).unwrap_or_else(|error| panic!("{error}: {text}"))
 }

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-pub use stage::{Stage, StageTimes};
+pub use stage::{Stage, StageTimes, process_cpu};
 pub(crate) use stage::{StageThread, thread_cpu};
 pub use workers::Job;
 
@@ -299,7 +299,7 @@ impl Stats {
         let begin = PhaseBegin {
             phase,
             wall: self.stages.start.elapsed(),
-            cpu: stage::process_cpu(),
+            cpu: process_cpu(),
         };
         self.phase_begins
             .lock()

@@ -376,8 +376,9 @@ fn thread_cpu_ns() -> u64 {
     timespec_ns(clock_gettime(ClockId::ThreadCPUTime))
 }
 
-/// Processor time of the process, of threads that have ended, too.
-pub(super) fn process_cpu() -> Duration {
+/// Returns the processor time of the process, of threads that have ended, too.
+#[must_use]
+pub fn process_cpu() -> Duration {
     Duration::from_nanos(timespec_ns(clock_gettime(ClockId::ProcessCPUTime)))
 }
 

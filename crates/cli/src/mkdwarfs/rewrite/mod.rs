@@ -8,6 +8,8 @@ mod summary;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 use clap::ArgMatches;
@@ -34,9 +36,11 @@ pub(super) fn run(options: &Options, matches: &ArgMatches, logger: &Logger) -> R
     let input = options.basic.input.as_deref();
     let input = input.ok_or_else(|| Failure::Usage("rewriting needs an --input".to_owned()))?;
     let target = options.basic.output.as_deref().unwrap_or(Path::new("-"));
-    refuse_own_input(input, target)?;
-    if output::is_stdout(target) {
-        output::refuse_terminal("an image")?;
+    if !options.basic.dry_run {
+        refuse_own_input(input, target)?;
+        if output::is_stdout(target) {
+            output::refuse_terminal("an image")?;
+        }
     }
     let image = open(input, logger)?;
     if matches!(rewriting.header, Header::Replace(_)) && image.offset() > 0 {
@@ -45,16 +49,17 @@ pub(super) fn run(options: &Options, matches: &ArgMatches, logger: &Logger) -> R
             image.offset()
         ));
     }
+    if options.basic.dry_run {
+        return estimate(options, &image, &rewriting, logger, &cancel);
+    }
     let started = Instant::now();
-    logger.event("start", start_fields(&rewriting, input, target));
+    logger.event("start", start_fields(&rewriting, input, Some(target)));
     logger.info(format!("rewriting '{}'", escape::path(input)));
     let report = with_target(options, target, |output, made| {
         let _deadline = Deadline::after(&cancel, made.temporary);
-        let figures = Figures::default();
-        let work = || durin_rewrite::rewrite(&image, &rewriting, output, &figures, logger, &cancel);
-        let mode = progress_mode(options);
-        let result = progress::during(logger, mode, || stats::snapshot(&figures), work);
-        result.map_err(no_image)
+        with_figures(options, logger, |figures| {
+            durin_rewrite::rewrite(&image, &rewriting, output, figures, logger, &cancel)
+        })
     })?;
     let finished = Finished {
         report: &report,
@@ -66,6 +71,45 @@ pub(super) fn run(options: &Options, matches: &ArgMatches, logger: &Logger) -> R
         super::summary::write_json(&finished.to_json(), file, output::is_stdout(target), logger)?;
     }
     Ok(exit::SUCCESS)
+}
+
+/// `--dry-run`.
+fn estimate(
+    options: &Options,
+    image: &Image,
+    rewriting: &RewriteOptions,
+    logger: &Logger,
+    cancel: &Arc<AtomicBool>,
+) -> Result<u8, Failure> {
+    let started = Instant::now();
+    let input = options.basic.input.as_deref().unwrap_or(Path::new(""));
+    logger.event("start", start_fields(rewriting, input, None));
+    let _deadline = Deadline::after(cancel, None);
+    let estimate = with_figures(options, logger, |figures| {
+        durin_rewrite::estimate(image, rewriting, figures, logger, cancel)
+    })?;
+    let elapsed = started.elapsed();
+    let json = summary::estimate_json(&estimate, elapsed);
+    match &options.output.json {
+        Some(file) => output::write_text(file, &format!("{json:#}\n"))?,
+        None if logger.sends_events() => {}
+        None => output::print(&summary::estimate_text(&estimate, elapsed))?,
+    }
+    logger.event("report", json);
+    Ok(exit::SUCCESS)
+}
+
+/// Does `work` while showing its figures.
+fn with_figures<T>(
+    options: &Options,
+    logger: &Logger,
+    work: impl FnOnce(&Figures) -> Result<T, Error>,
+) -> Result<T, Failure> {
+    let figures = Figures::default();
+    let mode = progress_mode(options);
+    let work = || work(&figures);
+    let result = progress::during(logger, mode, || stats::snapshot(&figures), work);
+    result.map_err(no_image)
 }
 
 /// Opens the image to be rewritten, which is read from its first byte to its last: nothing of it is cached.
@@ -100,14 +144,18 @@ fn refuse_own_input(input: &Path, target: &Path) -> Result<(), Failure> {
 }
 
 /// What the first event tells.
-fn start_fields(rewriting: &RewriteOptions, input: &Path, target: &Path) -> serde_json::Value {
+fn start_fields(
+    rewriting: &RewriteOptions,
+    input: &Path,
+    target: Option<&Path>,
+) -> serde_json::Value {
     serde_json::json!({
         "schema": EVENT_SCHEMA,
         "program": Mkdwarfs::NAME,
         "version": env!("CARGO_PKG_VERSION"),
         "process": std::process::id(),
         "input": escape::path(input),
-        "output": escape::path(target),
+        "output": target.map(escape::path),
         "workers": rewriting.workers,
         "rewrites": true,
     })

@@ -15,9 +15,10 @@ use crate::common::program;
 use crate::common::{arguments, clock};
 
 /// Options that do something for every rewriting.
-const ALWAYS: [&str; 30] = [
+const ALWAYS: [&str; 31] = [
     "input",
     "output",
+    "dry_run",
     "force",
     "compress_level",
     "num_workers",
@@ -156,7 +157,6 @@ fn refuse(options: &Options, matches: &ArgMatches) -> Result<(), Failure> {
     for (id, name) in [
         ("input_list", "--input-list"),
         ("debug_filter", "--debug-filter"),
-        ("dry_run", "--dry-run"),
         ("script", "--script"),
     ] {
         if is_given(matches, id) {

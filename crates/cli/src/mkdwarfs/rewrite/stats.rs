@@ -9,6 +9,7 @@ use crate::common::{size, system};
 /// What `figures` say now.
 pub(super) fn snapshot(figures: &Figures) -> Snapshot {
     let phase = figures.phase();
+    let begins = figures.phase_begins().into_iter();
     let written = format!(
         "{} blocks/{} written",
         figures.blocks_written.get(),
@@ -36,6 +37,7 @@ pub(super) fn snapshot(figures: &Figures) -> Snapshot {
             Phase::Blocks | Phase::Metadata | Phase::Finished => figures.block_bytes.get(),
         },
         simple: written,
+        phases: begins.map(|(phase, begin)| (phase.name(), begin)).collect(),
         fields: fields(figures),
         ..Snapshot::default()
     }
@@ -53,7 +55,6 @@ fn status(phase: Phase) -> &'static str {
 /// The figures of a progress event. The names are documented and stay.
 fn fields(figures: &Figures) -> Map<String, Value> {
     let fields = json!({
-        "phase": figures.phase().name(),
         "check_bytes_total": figures.check_bytes_total.get(),
         "checked_bytes": figures.checked_bytes.get(),
         "old_blocks_total": figures.old_blocks_total.get(),
