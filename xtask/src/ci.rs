@@ -133,6 +133,10 @@ fn prepare() -> Vec<String> {
         install::program("bsdtar", "libarchive-tools"),
         install::program("cpio", "cpio"),
         install::program("unzip", "unzip"),
+        install::program("bzip2", "bzip2"),
+        install::program("xz", "xz-utils"),
+        install::program("zstd", "zstd"),
+        install::program("lz4", "lz4"),
         install::program("chromium", "chromium"),
         python_venv(),
     ];

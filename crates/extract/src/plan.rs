@@ -238,6 +238,12 @@ impl Plan {
         shown(&self.path(entry))
     }
 
+    /// All names of a file as they are shown in messages.
+    pub(crate) fn shown_all(&self, entries: &[Entry]) -> String {
+        let paths: Vec<String> = entries.iter().map(|entry| self.shown(entry)).collect();
+        paths.join(", ")
+    }
+
     /// The path of an entry below the target.
     pub(crate) fn path(&self, entry: &Entry) -> Vec<u8> {
         joined(&self.dir_path(entry.dir), self.name(entry))

@@ -277,11 +277,11 @@ fn sync_directory(path: &Path) -> io::Result<()> {
     }
 }
 
+/// An I/O error of `AlreadyExists` is its source, so that a program can say instead how replacing is asked for.
 fn already_exists(target: &Path) -> Error {
-    Error::invalid_input(format!(
-        "output '{}' already exists; it is only replaced when asked for",
-        target.display()
-    ))
+    let text = format!("output '{}' already exists", target.display());
+    let why = "it is only replaced when asked for";
+    Error::invalid_input(text).with_source(io::Error::new(io::ErrorKind::AlreadyExists, why))
 }
 
 fn cannot(verb: &str, target: &Path, error: io::Error) -> Error {

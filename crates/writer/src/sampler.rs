@@ -423,7 +423,7 @@ mod tests {
         for (stream, first, count) in [(0, 0, 1), (1, 1, 3), (2, 4, 20), (3, 24, 1000)] {
             let taken = (first..first + count).filter(|number| sampler.takes(stream, *number));
             let taken = taken.count();
-            assert!(taken >= 1.min(count as usize), "{stream}: {taken}");
+            assert!(taken >= 1, "{stream}: {taken}");
             assert!(taken <= 64, "{stream}: {taken}");
         }
     }

@@ -5,17 +5,19 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::{ArgMatches, Parser};
-use durin_extract::salvage::{RepairedIndex, repair_index};
+use durin_extract::salvage::{self, LostFile, LostRange, RepairedIndex, repair_index};
 use durin_format::Error;
-use durin_reader::{CheckLevel, CheckOptions, Image, ImageOffset, ImageOptions};
+use durin_format::json::string;
+use durin_reader::{CheckLevel, CheckOptions, Image, ImageOffset, ImageOptions, Report};
 use durin_source::Source;
 use durin_writer::output::{AtomicFile, Overwrite};
+use serde_json::{Value, json};
 
 use crate::common::arguments::{self, HelpArguments, LogArguments, image_offset};
 use crate::common::exit::{self, Failure};
 use crate::common::logger::Logger;
 use crate::common::program::Program;
-use crate::common::{escape, image, size};
+use crate::common::{escape, image, output, size};
 
 /// Verify all checksums and the metadata of an image, or make its section index anew.
 #[derive(Parser, Debug)]
@@ -51,6 +53,10 @@ pub(crate) struct Options {
     /// Change the image itself
     #[arg(help_heading = "Repair", long, requires = "repair_index")]
     in_place: bool,
+
+    /// Print what was found as JSON
+    #[arg(help_heading = "Options", long, conflicts_with = "repair_index")]
+    json: bool,
 
     #[command(flatten)]
     log: LogArguments,
@@ -91,19 +97,68 @@ impl Program for Verify {
         for error in &report.errors {
             logger.error(error.to_string());
         }
+        let lost = lost_files(&image, &report, logger);
         let has_index = image.has_section_index();
         if image.version().minor >= 4 && !has_index {
             logger.warn("there is no usable section index; --repair-index makes one");
         }
+        let errors = u64::try_from(report.errors.len()).unwrap_or(u64::MAX);
         logger.info(format!(
-            "{} sections with {} verified, {} errors",
+            "{} sections with {} verified, {errors} error{}",
             report.sections_checked,
             size::display(report.bytes),
-            report.errors.len()
+            if errors == 1 { "" } else { "s" }
         ));
-        let errors = u64::try_from(report.errors.len()).unwrap_or(u64::MAX);
+        if options.json {
+            let json = to_json(&image, &report, lost.as_deref());
+            output::print(&format!("{json}\n"))?;
+        }
         Ok(exit::of_errors(errors))
     }
+}
+
+/// Reports the files that cannot be read, if there may be any and the metadata can tell.
+fn lost_files(image: &Image, report: &Report, logger: &Logger) -> Option<Vec<LostFile>> {
+    if report.is_ok() {
+        return Some(Vec::new());
+    }
+    match salvage::lost_files(image) {
+        Ok(lost) => {
+            for file in &lost {
+                logger.error(file.describe());
+            }
+            Some(lost)
+        }
+        Err(error) => {
+            logger.error(format!("it cannot be told which files are lost: {error}"));
+            None
+        }
+    }
+}
+
+/// What was found, as docs/everyday.md describes it.
+fn to_json(image: &Image, report: &Report, lost: Option<&[LostFile]>) -> Value {
+    let errors = report.errors.iter().map(ToString::to_string);
+    let path = |path: &Vec<u8>| string(path);
+    let lost_file = |file: &LostFile| {
+        let ranges = file.ranges.iter();
+        let range = |range: &LostRange| json!({ "offset": range.offset, "len": range.len, "block": range.block });
+        json!({
+            "paths": file.paths.iter().map(path).collect::<Vec<_>>(),
+            "size": file.size,
+            "lost_ranges": ranges.map(range).collect::<Vec<_>>(),
+        })
+    };
+    json!({
+        "schema": 1,
+        "image_offset": image.offset(),
+        "sections": report.sections_checked,
+        "bytes": report.bytes,
+        "has_section_index": image.has_section_index(),
+        "errors": errors.collect::<Vec<_>>(),
+        "warnings": report.warnings,
+        "lost_files": lost.map(|lost| lost.iter().map(lost_file).collect::<Vec<_>>()),
+    })
 }
 
 fn repair(options: &Options, source: &Arc<dyn Source>, logger: &Logger) -> Result<u8, Failure> {

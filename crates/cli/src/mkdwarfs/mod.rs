@@ -208,14 +208,26 @@ fn with_target<T>(
     } else {
         Overwrite::Refuse
     };
-    let mut file = AtomicFile::create(target, overwrite)?;
+    let mut file =
+        AtomicFile::create(target, overwrite).map_err(|error| name_force(error, target))?;
     let made = Made {
         id: Some(file.id()?),
         temporary: file.temporary().map(Path::to_owned),
     };
     let result = write(&mut file, made)?;
-    file.commit()?;
+    file.commit().map_err(|error| name_force(error, target))?;
     Ok(result)
+}
+
+/// Says how a file that is in the way is replaced.
+fn name_force(error: Error, target: &Path) -> Failure {
+    match error.io_source() {
+        Some(source) if source.kind() == io::ErrorKind::AlreadyExists => Failure::Usage(format!(
+            "output '{}' already exists; --force replaces it",
+            escape::path(target)
+        )),
+        _ => Failure::Error(error),
+    }
 }
 
 /// How progress is shown.

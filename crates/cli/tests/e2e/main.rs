@@ -6,6 +6,7 @@
 
 mod atomic;
 mod cycles;
+mod damaged_blocks;
 mod determinism;
 mod foreign_readers;
 mod fsx;

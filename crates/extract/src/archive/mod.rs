@@ -379,8 +379,7 @@ impl Archive<'_, '_> {
     fn give_up(&mut self, files: &Files, group: usize, error: Error) -> Result<()> {
         add(&self.run.stats.files_done);
         let entries = files.entries(group);
-        let paths: Vec<String> = entries.iter().map(|e| self.run.plan.shown(e)).collect();
-        self.skip(error, &paths.join(", "))
+        self.skip(error, &self.run.plan.shown_all(entries))
     }
 }
 

@@ -61,14 +61,15 @@ pub(super) fn hand_out(
         if end.is_reached() {
             return Ok(());
         }
-        let Some(entry) = files.entries(group).first() else {
+        let names = files.entries(group);
+        let Some(entry) = names.first() else {
             continue;
         };
         let (attr, block) = match look(job, entry) {
             Ok(found) => found,
             Err(error) => {
                 write::give_up(job);
-                job.skip(error.context(job.plan.shown(entry)))?;
+                job.skip(error.context(job.plan.shown_all(names)))?;
                 continue;
             }
         };
@@ -112,7 +113,8 @@ fn hand_out_large(
     attr: Attr,
     sender: &Sender<Work>,
 ) -> Result<()> {
-    let Some(entry) = files.entries(group).first() else {
+    let names = files.entries(group);
+    let Some(entry) = names.first() else {
         return Ok(());
     };
     let file = match write::create(job, entry) {
@@ -130,7 +132,7 @@ fn hand_out_large(
         }
         Err(error) => {
             large.give_up();
-            job.skip(error.context(job.plan.shown(entry)))
+            job.skip(error.context(job.plan.shown_all(names)))
         }
     };
     skipped.and(large.end_piece(job, files))

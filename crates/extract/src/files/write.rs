@@ -66,9 +66,7 @@ impl LargeFile {
         extents: Vec<Extent>,
         buffer: &mut [u8],
     ) -> Result<()> {
-        let Some(entry) = files.entries(self.group).first() else {
-            return Ok(());
-        };
+        let entries = files.entries(self.group);
         if end.is_reached() {
             self.give_up();
         }
@@ -79,7 +77,7 @@ impl LargeFile {
         match content::write(job, self.file.as_fd(), extents, buffer) {
             Ok(_) => Ok(()),
             // Of many bad pieces of one file the first is reported.
-            Err(fault) if !self.give_up() => fail(job, entry, fault),
+            Err(fault) if !self.give_up() => fail(job, entries, fault),
             Err(_) => Ok(()),
         }
     }
@@ -114,7 +112,7 @@ impl LargeFile {
 pub(super) fn whole(job: &Job<'_>, entries: &[Entry], buffer: &mut [u8]) -> Result<()> {
     let mut rest = entries;
     while let Some((entry, links)) = rest.split_first() {
-        rest = match write(job, entry, buffer) {
+        rest = match write(job, entry, rest, buffer) {
             Ok((attr, file, written)) => finish(job, entry, links, &attr, file.as_fd(), written)?,
             Err(error) => {
                 give_up(job);
@@ -126,14 +124,15 @@ pub(super) fn whole(job: &Job<'_>, entries: &[Entry], buffer: &mut [u8]) -> Resu
     Ok(())
 }
 
-/// Writes the content of a file. The error is what to make of its failing: nothing, or to end the extraction.
+/// Writes the content of a file, whose names are `names`, under that of `entry`. The error is what to make of its failing: nothing, or to end the extraction.
 fn write(
     job: &Job<'_>,
     entry: &Entry,
+    names: &[Entry],
     buffer: &mut [u8],
 ) -> std::result::Result<(Attr, OwnedFd, Written), Result<()>> {
     let attr = job.image.attr(entry.entry).map_err(|error| {
-        let error = error.context(job.plan.shown(entry));
+        let error = error.context(job.plan.shown_all(names));
         job.skip(error)
     })?;
     let file = create(job, entry).map_err(|error| job.skip(error))?;
@@ -144,7 +143,7 @@ fn write(
         .and_then(|extents| content::write(job, file.as_fd(), extents, buffer))
         .map_err(|fault| {
             remove(job, entry);
-            fail(job, entry, fault)
+            fail(job, names, fault)
         })?;
     Ok((attr, file, written))
 }
@@ -223,8 +222,8 @@ pub(super) fn give_up(job: &Job<'_>) {
 }
 
 /// Damage in the image may be skipped; a target that cannot be written ends the extraction.
-fn fail(job: &Job<'_>, entry: &Entry, fault: Fault) -> Result<()> {
-    let path = job.plan.shown(entry);
+fn fail(job: &Job<'_>, entries: &[Entry], fault: Fault) -> Result<()> {
+    let path = job.plan.shown_all(entries);
     match fault {
         Fault::Image(error) => job.skip(error.context(path)),
         Fault::Target(errno) => Err(Error::io(format!("cannot write {path}"), errno.into())),

@@ -176,6 +176,16 @@ pub fn salvage(
     Ok(salvaged)
 }
 
+/// Finds the files that have data in a block that cannot be read, each with all its paths.
+///
+/// # Errors
+/// `Corrupt` if the directories cannot be read.
+pub fn lost_files(image: &Image) -> Result<Vec<LostFile>> {
+    let mut plan = Plan::make(image, &ExtractOptions::default())?;
+    let bad = losses::bad_blocks(image);
+    Ok(take_lost(image, &mut plan, &bad))
+}
+
 fn open(
     source: &Arc<dyn Source>,
     scan: &Scan,
