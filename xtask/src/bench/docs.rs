@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::plot::{Plot, plots};
 use super::record::{Record, Sample, medians};
-use super::{document, mount, readme, size, steps, threads};
+use super::{document, losses, mount, needs, peers, readme, size, steps, threads};
 use crate::workspace::{self, check_options, option};
 
 /// The documents with places for figures.
@@ -126,6 +126,9 @@ fn sections(samples: &[Sample]) -> Result<Vec<(String, String)>> {
     sections.extend(mount::sections(&of(mount::SUITE))?);
     sections.extend(steps::sections(&of(steps::SUITE))?);
     sections.extend(readme::sections(samples)?);
+    sections.extend(losses::sections(samples)?);
+    sections.extend(needs::sections(samples));
+    sections.push(("peers".to_owned(), vec![peers::table()?]));
     Ok(document::rendered(sections))
 }
 

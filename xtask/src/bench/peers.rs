@@ -6,6 +6,7 @@ use std::process::Command;
 use anyhow::{Context, Result, bail, ensure};
 use serde::Deserialize;
 
+use super::table::{self, Table};
 use crate::workspace::succeed;
 use crate::{install, workspace};
 
@@ -55,6 +56,31 @@ fn read() -> Result<Vec<Peer>> {
     Ok(file.peer)
 }
 
+/// Whom durin is compared with, and where they come from.
+pub(super) fn table() -> Result<Table> {
+    let rows = read()?.into_iter().map(|peer| {
+        let from = match (
+            &peer.debian,
+            &peer.pip,
+            &peer.cargo,
+            &peer.folder,
+            &peer.absent,
+        ) {
+            (Some(package), ..) => format!("Debian: {package}"),
+            (_, Some(package), ..) => format!("PyPI: {package}"),
+            (_, _, Some(package), ..) => format!("crates.io: {package}"),
+            (_, _, _, Some(variable), _) => format!("the folder that {variable} names"),
+            (.., absent) => absent.clone().unwrap_or_default(),
+        };
+        vec![peer.name, from, peer.programs.join(", ")]
+    });
+    Ok(Table {
+        title: "Whom durin is compared with".to_owned(),
+        columns: table::columns(&["name", "from", "programs"]),
+        rows: rows.collect(),
+    })
+}
+
 impl Peer {
     fn prepare(&self, effort: Effort) -> Result<()> {
         if let Some(absent) = &self.absent {
@@ -69,7 +95,8 @@ impl Peer {
             return Ok(());
         }
         if let Some(package) = &self.debian {
-            install::package(package)?;
+            let why = || format!("the package {package} cannot be installed");
+            install::package(package).with_context(why)?;
         } else if let Some(package) = &self.pip {
             from_pypi(package)?;
         } else if let Some(package) = &self.cargo {

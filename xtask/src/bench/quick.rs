@@ -15,7 +15,7 @@ use crate::{corpora, report};
 /// The tree of all suites.
 const CORPUS: &str = "quick";
 /// Time limit of a run.
-const SECONDS_MAX: u64 = 40;
+const SECONDS_MAX: u64 = 60;
 
 type Suite = fn(&[String]) -> Result<()>;
 

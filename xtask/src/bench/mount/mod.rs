@@ -95,6 +95,11 @@ pub(super) fn chosen(medians: &[Median<'_>], jobs: &[&str]) -> Result<Vec<Table>
     Ok(table::of_jobs(medians, &Definitions::read()?, jobs))
 }
 
+/// Processor time of a run: the client's, and that of what worked for it.
+pub(super) fn cpu_s(median: &Median<'_>) -> f64 {
+    median.cpu_s + table::behind_s(median)
+}
+
 /// Names and labels of systems and jobs, in their order.
 pub(super) struct Labels {
     pub(super) systems: Vec<(String, String)>,

@@ -182,15 +182,18 @@ impl<'a> Grid<'a> {
     }
 }
 
-/// The client's time, and what worked for it: the driver, or for a file system of the kernel its threads.
+/// The client's time, and what worked for it.
 fn cpu(median: &Median<'_>) -> String {
-    let (driver, threads) = (figure(median, "driver_s"), figure(median, "kernel_s"));
-    let behind = match driver {
-        Some(driver) if driver > 0.0 => driver,
-        _ => threads.unwrap_or(0.0),
-    };
-    let client = median.cpu_s;
+    let (client, behind) = (median.cpu_s, behind_s(median));
     format!("{:.2} ({client:.2} + {behind:.2})", client + behind)
+}
+
+/// What worked for the client: the driver, or for a file system of the kernel its threads.
+pub(super) fn behind_s(median: &Median<'_>) -> f64 {
+    match figure(median, "driver_s") {
+        Some(driver) if driver > 0.0 => driver,
+        _ => figure(median, "kernel_s").unwrap_or(0.0),
+    }
 }
 
 fn latency(median: &Median<'_>) -> String {
