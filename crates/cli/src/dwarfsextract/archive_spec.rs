@@ -25,9 +25,22 @@ const FORMATS: [(ArchiveFormat, &[&str]); 10] = [
 ];
 
 /// Formats of libarchive that are not here: what people would not miss, or what another program does better.
-const ABSENT_FORMATS: [&str; 13] = [
-    "7zip", "ar", "arbsd", "argnu", "arsvr4", "bin", "bsdtar", "cd9660", "iso9660", "pwb", "shar",
-    "warc", "xar",
+const ABSENT_FORMATS: [&str; 15] = [
+    "7zip",
+    "ar",
+    "arbsd",
+    "argnu",
+    "arsvr4",
+    "bin",
+    "bsdtar",
+    "cd9660",
+    "iso9660",
+    "mtree-classic",
+    "pwb",
+    "shar",
+    "shardump",
+    "warc",
+    "xar",
 ];
 
 /// The names of filters.
@@ -141,17 +154,19 @@ fn format(name: &str) -> Result<ArchiveFormat, Failure> {
     if let Some((format, _)) = FORMATS.iter().find(|(_, names)| names.contains(&name)) {
         return Ok(*format);
     }
-    let what = if ABSENT_FORMATS.contains(&name) {
-        "cannot be written by this release"
+    let (what, hint) = if ABSENT_FORMATS.contains(&name) {
+        let hint =
+            format!("; bsdtar makes it of a tar: '-f pax | bsdtar -cf FILE --format {name} @-'");
+        ("cannot be written by this release", hint)
     } else {
-        "is unknown"
+        ("is unknown", String::new())
     };
     let known: Vec<&str> = FORMATS
         .iter()
         .filter_map(|(_, names)| names.first().copied())
         .collect();
     Err(Failure::Usage(format!(
-        "the format '{name}' {what}; there are {}, and auto",
+        "the format '{name}' {what}; there are {}, and auto{hint}",
         known.join(", ")
     )))
 }

@@ -6,6 +6,7 @@ mod dry_run;
 mod history;
 mod input_list;
 mod long_help;
+mod memory_log;
 mod options;
 mod order;
 mod plan;
@@ -72,6 +73,13 @@ impl Program for Mkdwarfs {
     }
 
     fn run(options: &Options, matches: &ArgMatches, logger: &Logger) -> Result<u8, Failure> {
+        memory_log::during(logger, || Self::build(options, matches, logger))
+    }
+}
+
+impl Mkdwarfs {
+    /// Builds or rewrites an image, or says what would come of it.
+    fn build(options: &Options, matches: &ArgMatches, logger: &Logger) -> Result<u8, Failure> {
         if options.rewriting.is_asked_for() {
             return rewrite::run(options, matches, logger);
         }

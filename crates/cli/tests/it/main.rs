@@ -17,6 +17,7 @@ mod page;
 mod progress;
 mod rewrite;
 mod script;
+mod section_rules;
 mod space;
 mod support;
 mod terminal;

@@ -100,7 +100,7 @@ fn history_can_be_left_out_in_parts() {
 fn existing_images_stay_unless_forced() {
     let place = Place::new();
     fs::write(place.path("image"), "precious").unwrap();
-    fails_with(place.build("image"), "exists");
+    fails_with(place.build("image"), "already exists; --force replaces it");
     assert_eq!(fs::read(place.path("image")).unwrap(), b"precious");
     place.build("image").arg("--force").succeed();
     assert!(
@@ -499,4 +499,25 @@ fn times_coarser_than_asked_for_are_told() {
         .succeed();
     assert!(run("1ms").contains("multiples of 1000000000 ns"));
     assert!(!run("1s").contains("multiples of"));
+}
+
+#[test]
+fn memory_is_logged_where_the_environment_asks() {
+    let place = Place::new();
+    for accurate in ["0", "1"] {
+        let run = place.build("image").arg("-f");
+        run.env("DWARFS_LOG_MEMORY_USAGE", place.path("log"))
+            .env("DWARFS_ACCURATE_MEMORY_USAGE", accurate)
+            .succeed();
+        let log = fs::read_to_string(place.path("log")).unwrap();
+        let mut lines = log.lines().map(|line| line.split('\t'));
+        let names: Vec<_> = lines.next().unwrap().collect();
+        assert_eq!(names, ["time", "total", "anon", "file", "allocated"]);
+        let last: Vec<_> = lines.next_back().unwrap().collect();
+        assert!(last[1].parse::<u64>().unwrap() > 1 << 20, "{log}");
+        assert_eq!(last.len(), names.len());
+    }
+    let run = place.build("image").arg("-f");
+    let outcome = run.env("DWARFS_LOG_MEMORY_USAGE", "no/such/dir").succeed();
+    assert!(outcome.stderr.contains("DWARFS_LOG_MEMORY_USAGE"));
 }
