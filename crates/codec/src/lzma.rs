@@ -136,7 +136,8 @@ impl LzmaOptions {
     pub(crate) fn encoder_bytes(&self, block_len: usize) -> u64 {
         if self.is_for_ours(block_len) {
             let probe = if self.tune {
-                Probe::bytes(block_len)
+                // The filtered block that is looked at.
+                Probe::bytes(block_len) + block_len as u64
             } else {
                 0
             };
@@ -274,7 +275,7 @@ impl LzmaEncoder {
             pb: options.pb,
             filters: options.binary.is_none(),
         };
-        tune::choose(data, &fixed, &mut self.trials)
+        tune::choose(data, &fixed, &mut self.trials, self.probe.as_mut())
     }
 }
 

@@ -68,14 +68,27 @@ impl Probe {
         if shrinks(&mut self.quick, &sample, &mut self.out) {
             return true;
         }
-        if self.long.is_none() {
-            self.long = context(true);
-        }
-        match &mut self.long {
+        match self.long() {
             // Its output is as large as the block, and is not kept.
             Some(long) => shrinks(long, data, &mut Vec::new()),
             None => true,
         }
+    }
+
+    /// Returns what all of `data` come to at the fastest setting that finds repetitions over any distance, in bytes;
+    /// nothing when memory is short.
+    pub(crate) fn long_len(&mut self, data: &[u8]) -> Option<usize> {
+        let mut out = Vec::new();
+        out.try_reserve_exact(zstd_safe::compress_bound(data.len()))
+            .ok()?;
+        self.long()?.compress2(&mut out, data).ok()
+    }
+
+    fn long(&mut self) -> Option<&mut CCtx<'static>> {
+        if self.long.is_none() {
+            self.long = context(true);
+        }
+        self.long.as_mut()
     }
 
     /// Estimates the memory of a probe, and of trials on samples beside it, in bytes.

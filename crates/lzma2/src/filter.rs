@@ -30,7 +30,7 @@ impl Filter {
     }
 
     /// Replaces addresses in `code`.
-    pub(crate) fn apply(self, code: &mut [u8]) {
+    pub fn apply(self, code: &mut [u8]) {
         match self {
             Self::X86 => x86(code),
             Self::PowerPc => power_pc(code),

@@ -3,12 +3,16 @@
 //! In: a block. Out: what compressed a sample of it best. The sample is compressed some times by the fastest encoder,
 //! which together costs about a 50th of compressing a block of 16 MiB at level 9. Which candidates are tried follows from
 //! counts: text gets no filter, and a filter is tried only where there are instructions that it changes.
+//!
+//! A sample does not show that a block repeats itself, as versions of a program do. A filter makes the calls of one
+//! function alike, and those of a function that has moved different from what they were: it has to save bytes of the whole
+//! block, too.
 
 use durin_format::Result;
 
 use super::stream::{Compressor, Container, Settings};
-use super::{BINARIES, find};
-use crate::sample::sample;
+use super::{BINARIES, find, ours};
+use crate::sample::{Probe, sample};
 
 /// What a block is compressed with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,13 +48,23 @@ const BINARY_MODELS: [Model; 3] = [
 
 /// A filter changes all of a block and makes decoding slower: it has to save this share of the sample, 1/256.
 const FILTER_SHIFT: u32 = 8;
+/// In the whole of a block that is machine code, matches count for more than literals: what suits a sample better than the
+/// default has to do so by this share of it, 1/128.
+const BINARY_SHIFT: u32 = 7;
 /// A filter is tried if there are this many instructions for it among the bytes: one in 512.
 const CODE_SHIFT: u32 = 9;
 /// A block is text if at most one byte in 64 cannot be part of it.
 const TEXT_SHIFT: u32 = 6;
 
 /// Returns the best model for `data`; those parts of `fixed` that are given stay as they are.
-pub(super) fn choose(data: &[u8], fixed: &Fixed, compressor: &mut Compressor) -> Result<Model> {
+///
+/// Without `probe` the sample alone decides on a filter.
+pub(super) fn choose(
+    data: &[u8],
+    fixed: &Fixed,
+    compressor: &mut Compressor,
+    probe: Option<&mut Probe>,
+) -> Result<Model> {
     let sample = sample(data);
     let mut trials = Trials {
         sample: &sample,
@@ -60,10 +74,10 @@ pub(super) fn choose(data: &[u8], fixed: &Fixed, compressor: &mut Compressor) ->
     let mut best = fixed.apply(Model::DEFAULT);
     let mut best_len = trials.len_with(best)?;
     let is_text = is_text(&sample);
-    let models = if is_text {
-        &TEXT_MODELS[..]
+    let (models, limit) = if is_text {
+        (&TEXT_MODELS[..], best_len)
     } else {
-        &BINARY_MODELS[..]
+        (&BINARY_MODELS[..], best_len - (best_len >> BINARY_SHIFT))
     };
     for model in models {
         let model = fixed.apply(*model);
@@ -71,7 +85,7 @@ pub(super) fn choose(data: &[u8], fixed: &Fixed, compressor: &mut Compressor) ->
             continue;
         }
         let len = trials.len_with(model)?;
-        if len < best_len {
+        if len < limit.min(best_len) {
             (best, best_len) = (model, len);
         }
     }
@@ -90,7 +104,27 @@ pub(super) fn choose(data: &[u8], fixed: &Fixed, compressor: &mut Compressor) ->
             (best, best_len) = (model, len);
         }
     }
+    if data.len() > sample.len() && best.binary.is_some_and(|name| !pays(name, data, probe)) {
+        best = unfiltered;
+    }
     Ok(best)
+}
+
+/// Whether `data` are smaller with a filter, as far as a fast look at all of them tells. In doubt, they are.
+fn pays(binary: &str, data: &[u8], probe: Option<&mut Probe>) -> bool {
+    let (Some(probe), Some(filter)) = (probe, ours::filter(binary)) else {
+        return true;
+    };
+    let mut filtered = Vec::new();
+    if filtered.try_reserve_exact(data.len()).is_err() {
+        return true;
+    }
+    filtered.extend_from_slice(data);
+    filter.apply(&mut filtered);
+    match (probe.long_len(&filtered), probe.long_len(data)) {
+        (Some(filtered), Some(plain)) => filtered < plain,
+        _ => true,
+    }
 }
 
 /// What the user has decided.
@@ -191,7 +225,7 @@ mod tests {
     use super::*;
 
     fn choose(data: &[u8], fixed: &Fixed) -> Result<Model> {
-        super::choose(data, fixed, &mut Compressor::new())
+        super::choose(data, fixed, &mut Compressor::new(), Probe::new().as_mut())
     }
 
     const FREE: Fixed = Fixed {
@@ -237,6 +271,37 @@ mod tests {
                 .collect()
         });
         assert_eq!(choose(&powerpc, &FREE).unwrap().binary, Some("powerpc"));
+    }
+
+    #[test]
+    fn versions_whose_functions_have_moved_get_no_filter() {
+        // Eight versions of 400 functions, whose calls keep their distances while their addresses change.
+        let mut state = 5_u32;
+        let mut random = || {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            state >> 16
+        };
+        let mut data = Vec::new();
+        let functions: Vec<Vec<u8>> = (0..400)
+            .map(|_| {
+                let mut code = Vec::new();
+                while code.len() < 600 {
+                    code.push(0xE8);
+                    code.extend(((random() & 0xFF) * 64).to_le_bytes());
+                    code.extend((0..7).map(|_| random() as u8));
+                }
+                code
+            })
+            .collect();
+        for version in 0..8 {
+            for (number, function) in functions.iter().enumerate() {
+                data.extend(function);
+                if number % 40 == 0 {
+                    data.extend(vec![0xCC; version * 16]);
+                }
+            }
+        }
+        assert_eq!(choose(&data, &FREE).unwrap().binary, None);
     }
 
     #[test]
