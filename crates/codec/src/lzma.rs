@@ -137,7 +137,7 @@ impl LzmaOptions {
         if self.is_for_ours(block_len) {
             let probe = if self.tune {
                 // The filtered block that is looked at.
-                Probe::bytes(block_len) + block_len as u64
+                Probe::bytes(block_len) + block_len.min(tune::LOOK_LEN_MAX) as u64
             } else {
                 0
             };

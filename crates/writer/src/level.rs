@@ -3,6 +3,10 @@
 //! Source: CLI reference, "Level presets". The windows are ours: our search finds short repetitions, and at any
 //! distance. So is the order by similarity: it costs some percent of the time of the fastest compressors.
 
+use durin_codec::Spec;
+use durin_format::Result;
+
+use crate::memory;
 use crate::options::Order;
 
 /// The highest level.
@@ -62,6 +66,8 @@ const ZSTD_5: &str = "zstd:level=19:strat=7:slog=6:tlen=64:tune";
 const ZSTD_6: &str = "zstd:level=22:slog=6:tlen=64:tune";
 /// 4 to 6% smaller than zstd at level 22 in the same time, 15% for machine code; read seven times more slowly.
 const LZMA: &str = "lzma:level=9:tune";
+/// The same with a dictionary as large as the largest block of level 9; the library's level ends at 64 MiB.
+const LZMA_9: &str = "lzma:level=9:dict_size=28:tune";
 
 // Measured in docs/levels.md.
 const LEVELS: [LevelDefaults; LEVEL_MAX + 1] = [
@@ -77,7 +83,7 @@ const LEVELS: [LevelDefaults; LEVEL_MAX + 1] = [
         ..row(24, (8, 2), ZSTD_6, "zstd:level=16", "zstd:level=22")
     },
     row(24, (8, 2), LZMA, "zstd:level=16", "lzma:level=9"),
-    row(26, (8, 2), LZMA, "zstd:level=16", "lzma:level=9"),
+    row(28, (8, 2), LZMA_9, "zstd:level=16", "lzma:level=9"),
 ];
 
 impl LevelDefaults {
@@ -85,6 +91,24 @@ impl LevelDefaults {
     #[must_use]
     pub fn of(level: usize) -> Option<Self> {
         LEVELS.get(level).copied()
+    }
+
+    /// Makes blocks smaller that are larger than usual, until one of them can be compressed within `limit` bytes.
+    ///
+    /// Source: docs/levels.md, "Large blocks".
+    ///
+    /// # Errors
+    /// [`durin_format::ErrorKind::InvalidInput`] if the compression is none, which no level has.
+    pub fn fit(&mut self, limit: u64) -> Result<()> {
+        /// Levels up to 8 have these, which take less than most limits.
+        const USUAL_BITS: u32 = 24;
+        let spec = Spec::parse(self.compression)?;
+        while self.block_size_bits > USUAL_BITS
+            && memory::least(&spec, self.block_size_bits) > limit
+        {
+            self.block_size_bits -= 1;
+        }
+        Ok(())
     }
 
     /// Returns the order in which contents are stored: who looks for repetitions wants likeness, too.
@@ -99,8 +123,6 @@ impl LevelDefaults {
 
 #[cfg(test)]
 mod tests {
-    use durin_codec::Spec;
-
     use super::*;
 
     #[test]
@@ -118,5 +140,22 @@ mod tests {
             }
         }
         assert_eq!(LevelDefaults::of(LEVEL_MAX + 1), None);
+    }
+
+    #[test]
+    fn only_large_blocks_become_smaller() {
+        let bits = |level, limit| {
+            let mut row = LevelDefaults::of(level).expect("a level");
+            row.fit(limit).expect("compressions that can be used");
+            row.block_size_bits
+        };
+        assert_eq!(bits(9, u64::MAX), 28);
+        assert_eq!((bits(9, 2 << 30), bits(9, 1 << 20)), (26, 24));
+        for level in 0..LEVEL_MAX {
+            assert_eq!(
+                Some(bits(level, 0)),
+                LevelDefaults::of(level).map(|row| row.block_size_bits)
+            );
+        }
     }
 }

@@ -25,8 +25,12 @@ pub(super) fn build_options(
     arguments: Vec<String>,
     logger: &Logger,
 ) -> std::result::Result<BuildOptions, Failure> {
-    let level = LevelDefaults::of(usize::from(options.basic.compress_level))
+    let mut level = LevelDefaults::of(usize::from(options.basic.compress_level))
         .ok_or_else(|| Failure::Usage("there is no such compression level".to_owned()))?;
+    // Only for a limit that was asked for: what the machine has must not decide what an image looks like.
+    if let MemoryLimit::Bytes(limit) = options.advanced.memory_limit {
+        level.fit(limit)?;
+    }
     let workers = options
         .advanced
         .num_workers

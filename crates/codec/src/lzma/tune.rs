@@ -110,11 +110,15 @@ pub(super) fn choose(
     Ok(best)
 }
 
-/// Whether `data` are smaller with a filter, as far as a fast look at all of them tells. In doubt, they are.
+/// Of very large blocks so much is looked at, in bytes: versions lie next to each other.
+pub(super) const LOOK_LEN_MAX: usize = 64 << 20;
+
+/// Whether `data` are smaller with a filter, as far as a fast look at them tells. In doubt, they are.
 fn pays(binary: &str, data: &[u8], probe: Option<&mut Probe>) -> bool {
     let (Some(probe), Some(filter)) = (probe, ours::filter(binary)) else {
         return true;
     };
+    let data = data.get(..LOOK_LEN_MAX).unwrap_or(data);
     let mut filtered = Vec::new();
     if filtered.try_reserve_exact(data.len()).is_err() {
         return true;

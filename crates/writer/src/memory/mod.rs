@@ -19,6 +19,8 @@ mod facts;
 mod machine;
 mod usage;
 
+use durin_codec::Spec;
+
 use crate::context::Context;
 use crate::read::{RUN_LEN, RUNS_PER_READER};
 
@@ -30,8 +32,11 @@ pub use usage::peak_bytes;
 const PROGRAM_BYTES: u64 = 16 << 20;
 /// What a build takes if nobody says otherwise and encoders are of usual size.
 const USUAL_BYTES: u64 = 1 << 30;
-/// Larger encoders take what exceeds this beyond the usual: those of lzma for blocks of 64 MiB, above all.
+/// Larger encoders and blocks take what exceeds this beyond the usual: those of lzma at level 9, above all.
 const USUAL_ENCODER_BYTES: u64 = 256 << 20;
+const USUAL_BLOCK_BYTES: u64 = 64 << 20;
+/// The block being compressed, the one being filled, and the one that waits for its turn.
+const BLOCKS_LEAST: u64 = 3;
 /// What a thread costs beyond what is counted elsewhere: touched stack and partly used pages of the allocator.
 const THREAD_BYTES: u64 = 512 << 10;
 /// What an entry of the segmenter's index takes: its 8 bytes, and half as much again while the table doubles.
@@ -116,6 +121,16 @@ pub fn automatic_memory_limit() -> u64 {
     machine::automatic_limit()
 }
 
+/// Returns what a build of a small tree takes that compresses blocks of `2^block_size_bits` bytes one at a time.
+pub(crate) fn least(spec: &Spec, block_size_bits: u32) -> u64 {
+    let block_len = 1_u64 << block_size_bits.min(62);
+    PROGRAM_BYTES
+        + spec.encoder_bytes(usize::try_from(block_len).unwrap_or(usize::MAX))
+        + BLOCKS_LEAST * block_len
+        + INDEX_ENTRIES_MIN * INDEX_ENTRY_BYTES
+        + THREAD_BYTES
+}
+
 /// Returns the limit that the user gave or that follows from the machine.
 pub(crate) fn limit(context: Context<'_>) -> u64 {
     context.options.memory_limit.unwrap_or_else(automatic_limit)
@@ -133,7 +148,8 @@ struct Request {
 fn divide(limit: u64, facts: &Facts, request: Request) -> Budget {
     let comfort = if request.is_usual {
         let encoder = facts.encoder_bytes.saturating_sub(USUAL_ENCODER_BYTES);
-        limit.min(USUAL_BYTES + encoder)
+        let blocks = BLOCKS_LEAST * facts.block_len.saturating_sub(USUAL_BLOCK_BYTES);
+        limit.min(USUAL_BYTES + encoder + blocks)
     } else {
         limit
     };
@@ -145,8 +161,7 @@ fn divide(limit: u64, facts: &Facts, request: Request) -> Budget {
     };
     let tables = PROGRAM_BYTES + facts.table_bytes + hash_bytes;
     let worker_bytes = facts.encoder_bytes + facts.block_len + THREAD_BYTES;
-    // The block being filled and the one that waits for its turn.
-    let least = tables + worker_bytes + 2 * facts.block_len;
+    let least = tables + worker_bytes + (BLOCKS_LEAST - 1) * facts.block_len;
     // Nothing that depends on the number of threads may come before this.
     let index_entries = index_entries(comfort.saturating_sub(least), facts.index_entries_wanted);
     let runs = request.readers * RUNS_PER_READER as u64;
