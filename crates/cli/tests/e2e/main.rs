@@ -20,4 +20,5 @@ mod round_trip;
 mod soft_errors;
 mod stress;
 mod support;
+mod tight_places;
 mod vectors;

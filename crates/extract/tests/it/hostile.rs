@@ -4,14 +4,14 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
-use durin_extract::ExtractOptions;
+use durin_extract::{ArchiveFormat, ExtractOptions};
 use durin_format::ErrorKind;
 use durin_testkit::require;
 use durin_testkit::tree::{Digest, Kind, TreeOptions, snapshot};
 use durin_testkit::vectors::Vectors;
 
 use crate::synthetic::{Child, Tree};
-use crate::{extract_image, lenient, open};
+use crate::{archives, extract_image, lenient, open};
 
 /// A guarded place: the target lies in a directory whose other contents must stay as they are.
 fn paths(top: &Path) -> Vec<Vec<u8>> {
@@ -166,6 +166,7 @@ fn names_that_lead_out_make_nothing() {
         "/tmp/escaped",
         "../escaped",
         "a/../../escaped",
+        "nul\0byte",
     ] {
         let guarded = tempfile::tempdir().unwrap();
         let target = guarded.path().join("target");
@@ -177,9 +178,7 @@ fn names_that_lead_out_make_nothing() {
             ]],
             files: vec![b"bad".to_vec(), b"good".to_vec()],
         };
-        let Ok(image) = tree.open() else {
-            continue;
-        };
+        let image = tree.open().unwrap();
         let outcome = extract_image(&image, &target, &lenient());
         assert_eq!(outcome.result.unwrap().errors, 1, "{name}");
         assert!(
@@ -193,6 +192,24 @@ fn names_that_lead_out_make_nothing() {
             .collect();
         assert_eq!(made, ["good"], "{name}");
         assert!(!guarded.path().join("escaped").exists());
+
+        for format in [
+            ArchiveFormat::Pax,
+            ArchiveFormat::Gnutar,
+            ArchiveFormat::CpioNewc,
+            ArchiveFormat::Zip,
+            ArchiveFormat::Mtree,
+        ] {
+            let mut archive = Vec::new();
+            let outcome = archives::write(&image, format, &mut archive, &lenient());
+            assert_eq!(outcome.result.unwrap().errors, 1, "{name} as {format:?}");
+            let has = |text: &[u8]| archive.windows(text.len()).any(|part| part == text);
+            assert!(
+                has(b"good") && !has(b"escaped") && !has(b"nul"),
+                "{format:?}"
+            );
+            assert!(!has(b"bad"), "{format:?}");
+        }
 
         let strict = extract_image(&image, &target, &ExtractOptions::default());
         assert_eq!(strict.result.unwrap_err().kind(), ErrorKind::Corrupt);
