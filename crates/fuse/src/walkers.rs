@@ -4,7 +4,7 @@
 //! nobody may ever look at: `find -name`, `ls` and a shell's `*` need the names and types alone. The kernel does not say
 //! which it is. So each thread that lists directories gets names first, and attributes as soon as it has
 //! asked for those of files that it had listed. Measured on 84,000 entries (client and driver): `find` takes 0.39 s of
-//! CPU time instead of 0.60 s, and `find -ls` is as it was (1.13 s).
+//! CPU time instead of 0.60 s, and `find -ls` is as it was (1.13 s); both with buffers of 512 KiB, see `Adapter::block_size`.
 //!
 //! Directories come with their attributes always: who lists them usually goes into them.
 

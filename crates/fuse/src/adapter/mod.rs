@@ -6,27 +6,19 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use durin_format::{Error, ErrorKind};
-use durin_reader::{FileKind, Time};
+use durin_reader::{Attr, FileKind, Time};
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 
-use crate::device::WRITE_MAX;
 use crate::fs::{Caching, DirItem, Fs, Full, Node, Seek};
 use crate::node::ROOT;
-use crate::protocol::{
-    Attributes, Entry, Init, InitFlags, MINOR_MIN, OpenReply, Reply, Request, StatFs, VERSION,
-    opcode,
-};
+use crate::protocol::{Attributes, Entry, InitFlags, OpenReply, Reply, Request, StatFs, opcode};
 use crate::walkers::Walkers;
 use crate::xattr::DRIVER_SESSION;
 
-/// Requests that the kernel may have under way without a process waiting, read-ahead above all.
-/// The default of 12 stalls two sequential readers of large files.
-const BACKGROUND_MAX: u16 = 64;
+use agreement::Agreed;
 
-/// Pages of the largest read, 1 MiB: what the kernel allows unless `fs.fuse.max_pages_limit` says otherwise.
-const PAGES_MAX: u16 = 256;
+mod agreement;
 
 /// No request for more can come: the kernel's own ceiling of pages a request is far below.
 const READ_MAX: usize = 16 << 20;
@@ -39,22 +31,6 @@ const SEEK_DATA: u32 = 3;
 
 /// `lseek(2)`: the whence that looks for a hole.
 const SEEK_HOLE: u32 = 4;
-
-/// What the kernel may do on its own; each is asked for if it is on offer.
-const WANTED: [InitFlags; 11] = [
-    InitFlags::ASYNC_READ,
-    InitFlags::EXPORT_SUPPORT,
-    // Without READDIRPLUS_AUTO: `walkers` knows better who wants attributes.
-    InitFlags::DO_READDIRPLUS,
-    InitFlags::ASYNC_DIO,
-    InitFlags::PARALLEL_DIROPS,
-    InitFlags::ABORT_ERROR,
-    InitFlags::MAX_PAGES,
-    InitFlags::CACHE_SYMLINKS,
-    InitFlags::EXPLICIT_INVAL_DATA,
-    InitFlags::INIT_EXT,
-    InitFlags::DIRECT_IO_ALLOW_MMAP,
-];
 
 /// Turns requests into answers.
 pub(crate) struct Adapter {
@@ -97,18 +73,6 @@ pub(crate) enum Access {
     User { uid: u32, root: bool },
 }
 
-/// What kernel and driver have agreed on.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Agreed {
-    /// The protocol's minor number.
-    pub(crate) minor: u32,
-    pub(crate) flags: InitFlags,
-    /// The largest read, in pages.
-    pub(crate) pages_max: u16,
-    /// Whether requests could come through io_uring.
-    pub(crate) has_io_uring: bool,
-}
-
 /// What to do with an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Then {
@@ -133,83 +97,6 @@ impl Adapter {
     /// Keeps what is to be told about how requests come.
     pub(crate) fn describe_transport(&mut self, transport: serde_json::Value) {
         self.transport = transport;
-    }
-
-    /// What kernel and driver have agreed on, and what the kernel has asked since, as JSON.
-    fn session(&self) -> String {
-        let counts = self.counts.iter().enumerate();
-        let counts: serde_json::Map<String, serde_json::Value> = counts
-            .map(|(code, count)| (code, count.load(Ordering::Relaxed)))
-            .filter(|(_, count)| *count > 0)
-            .map(|(code, count)| (opcode::name(code), count.into()))
-            .collect();
-        let session = serde_json::json!({
-            "io_uring": if self.agreed.has_io_uring {
-                "on offer, not used"
-            } else {
-                "not on offer"
-            },
-            "passthrough": "not used",
-            "capabilities": self.agreed.flags.to_string(),
-            "protocol": format!("{}.{}", VERSION.0, self.agreed.minor),
-            "read_bytes_max": u32::from(self.agreed.pages_max) * 4096,
-            "requests": counts,
-            "transport": self.transport,
-        });
-        session.to_string()
-    }
-
-    /// Answers the first request.
-    ///
-    /// # Errors
-    /// `Unsupported` for a kernel too old, `Corrupt` for what is no first request.
-    pub(crate) fn init(&mut self, request: &Request<'_>, reply: &mut Reply) -> Result<(), Error> {
-        let offer = Offer::parse(request).ok_or_else(|| {
-            let text = "the kernel does not begin with the FUSE protocol's first request";
-            Error::new(ErrorKind::Corrupt, text)
-        })?;
-        if offer.major != VERSION.0 || offer.minor < MINOR_MIN {
-            return Err(Error::new(
-                ErrorKind::Unsupported,
-                format!(
-                    "the kernel's FUSE protocol {}.{} is not supported: {}.{MINOR_MIN} is needed",
-                    offer.major, offer.minor, VERSION.0
-                ),
-            ));
-        }
-        let init = Init {
-            flags: self.wanted() & offer.flags,
-            read_ahead_max: offer.read_ahead_max,
-            background_max: BACKGROUND_MAX,
-            write_max: WRITE_MAX,
-            pages_max: PAGES_MAX,
-        };
-        self.agreed = Agreed {
-            minor: offer.minor.min(VERSION.1),
-            flags: init.flags,
-            pages_max: PAGES_MAX,
-            has_io_uring: offer.flags.contains(InitFlags::OVER_IO_URING),
-        };
-        reply.clear();
-        reply.init(&init);
-        Ok(())
-    }
-
-    fn wanted(&self) -> InitFlags {
-        let mut wanted = WANTED
-            .into_iter()
-            .fold(InitFlags::default(), |all, one| all | one);
-        if self.rules.opening == Opening::Free && self.fs.caches_everything() {
-            wanted = wanted | InitFlags::NO_OPEN_SUPPORT;
-        }
-        if self.rules.opening != Opening::Guarded {
-            wanted = wanted | InitFlags::NO_OPENDIR_SUPPORT;
-        }
-        // The kernel breaks the connection if this comes without its own checks; and ours go by owner.
-        if self.rules.default_permissions && self.rules.access == Access::All {
-            wanted = wanted | InitFlags::ALLOW_IDMAP;
-        }
-        wanted
     }
 
     /// Answers a request; `slow` is called before what may take long.
@@ -452,39 +339,27 @@ impl Adapter {
             gid: attr.gid,
             // The protocol has 32 bits: 12 of the major and 20 of the minor number, all that Linux has.
             rdev: u32::try_from(attr.rdev).unwrap_or(0),
-            block_size: self.fs.options().blocksize,
+            block_size: self.block_size(attr),
         }
     }
-}
 
-/// What the kernel offers with its first request.
-struct Offer {
-    major: u32,
-    minor: u32,
-    read_ahead_max: u32,
-    flags: InitFlags,
-}
-
-impl Offer {
-    fn parse(request: &Request<'_>) -> Option<Self> {
-        if request.opcode != opcode::INIT {
-            return None;
+    /// `st_blksize`, which for a directory is the size of the buffer that the C library lists it with, and of the one that
+    /// the kernel makes for each request: 512 KiB took longer to allocate than most directories to list.
+    fn block_size(&self, attr: &Attr) -> u32 {
+        /// An entry with its attributes and a usual name, in bytes.
+        const ENTRY_BYTES: u64 = 256;
+        const BYTES_MIN: u32 = 4096;
+        let most = self.fs.options().blocksize;
+        if attr.kind != FileKind::Directory {
+            return most;
         }
-        let mut fields = request.fields();
-        let (major, minor) = (fields.u32()?, fields.u32()?);
-        let read_ahead_max = fields.u32()?;
-        let low = InitFlags(fields.u32()?.into());
-        let high = if low.contains(InitFlags::INIT_EXT) {
-            InitFlags(u64::from(fields.u32()?) << 32)
-        } else {
-            InitFlags::default()
-        };
-        Some(Self {
-            major,
-            minor,
-            read_ahead_max,
-            flags: low | high,
-        })
+        let wanted = attr.size.saturating_mul(ENTRY_BYTES).min(most.into());
+        let wanted = u32::try_from(wanted).unwrap_or(most);
+        // Programs expect a power of two.
+        wanted
+            .checked_next_power_of_two()
+            .unwrap_or(most)
+            .clamp(BYTES_MIN, most.max(BYTES_MIN))
     }
 }
 
