@@ -36,7 +36,7 @@ use crate::workspace::{self, check_options, option};
 pub(super) const SUITE: &str = "mount";
 /// Large files, in bytes: the order asks for 1 GiB.
 const FILE_MIB: u64 = 1024;
-const FILE_MIB_QUICK: u64 = 64;
+const FILE_MIB_QUICK: u64 = 16;
 const JOB_TIME_MAX: Duration = Duration::from_secs(1800);
 /// How long a driver may take to let go of memory.
 const IDLE_S: u64 = 30;
