@@ -11,6 +11,9 @@ use crate::report::count;
 /// Our system in the tables of mounts of trees, and those of files.
 const OURS: [&str; 2] = ["durin", "durin-16m"];
 
+/// Differences up to this are no difference: seconds of a job that hardly takes any.
+const NOISE_S: f64 = 0.02;
+
 /// The tables, by the names of their places.
 pub(super) fn sections(samples: &[Sample]) -> Result<Vec<(String, Vec<Table>)>> {
     let sizes = medians(samples, size::SUITE);
@@ -78,7 +81,7 @@ fn of_mounts(medians: &[Median<'_>]) -> Result<Table> {
         }
         let own = mount::cpu_s(ours);
         let mut ahead: Vec<(f64, &str)> = results()
-            .filter(|m| m.sample.corpus == ours.sample.corpus && mount::cpu_s(m) < own)
+            .filter(|m| m.sample.corpus == ours.sample.corpus && mount::cpu_s(m) < own - NOISE_S)
             .filter_map(|m| Some((mount::cpu_s(m), m.sample.tool.split_once(':')?)))
             .filter(|(_, (other, other_job))| {
                 *other_job == job && !other.starts_with("durin") && *other != "directory"
