@@ -102,8 +102,7 @@ pub(crate) fn lock_in_memory(data: &[u8]) -> io::Result<()> {
 /// Has the allocator take each large piece of memory from the system, and give it back when it is freed.
 ///
 /// By default glibc raises the size from which on it does that with each large piece that is freed: blocks of a cache end up
-/// in heaps then, which they fragment. The driver was seen to take 100 MiB more than its cache counts; how much of that
-/// this saves has not been measured.
+/// in heaps then, which they fragment.
 pub(crate) fn map_large_allocations() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     {
@@ -119,6 +118,12 @@ pub(crate) fn release_free_memory() {
     // SAFETY: `malloc_trim` has no preconditions and takes the allocator's locks itself.
     unsafe {
         libc::malloc_trim(0);
+    }
+    // The allocator of `durin`, where the decoded blocks are then; the other one is that of the C libraries.
+    #[cfg(feature = "mimalloc")]
+    // SAFETY: `mi_collect` has no preconditions; it gives back what this thread and none has in use.
+    unsafe {
+        libmimalloc_sys::mi_collect(true);
     }
 }
 
