@@ -4,6 +4,7 @@
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
+mod compat;
 mod durin;
 mod dwarfs;
 mod dwarfsck;
