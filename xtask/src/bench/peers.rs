@@ -26,6 +26,8 @@ struct Peer {
     debian: Option<String>,
     pip: Option<String>,
     cargo: Option<String>,
+    #[serde(default)]
+    build_needs: Vec<[String; 2]>,
     absent: Option<String>,
 }
 
@@ -104,6 +106,9 @@ impl Peer {
                 effort == Effort::Everything,
                 "it takes minutes to build: cargo xtask bench --install"
             );
+            for [program, package] in &self.build_needs {
+                install::program(program, package)?;
+            }
             let tools = install::tools_dir();
             println!("building {package} ...");
             let mut cargo =
