@@ -66,8 +66,6 @@ const ZSTD_5: &str = "zstd:level=19:strat=7:slog=6:tlen=64:tune";
 const ZSTD_6: &str = "zstd:level=22:slog=6:tlen=64:tune";
 /// 4 to 6% smaller than zstd at level 22 in the same time, 15% for machine code; read seven times more slowly.
 const LZMA: &str = "lzma:level=9:tune";
-/// The same with a dictionary as large as the largest block of level 9; the library's level ends at 64 MiB.
-const LZMA_9: &str = "lzma:level=9:dict_size=28:tune";
 
 // Measured in docs/levels.md.
 const LEVELS: [LevelDefaults; LEVEL_MAX + 1] = [
@@ -83,7 +81,7 @@ const LEVELS: [LevelDefaults; LEVEL_MAX + 1] = [
         ..row(24, (8, 2), ZSTD_6, "zstd:level=16", "zstd:level=22")
     },
     row(24, (8, 2), LZMA, "zstd:level=16", "lzma:level=9"),
-    row(28, (8, 2), LZMA_9, "zstd:level=16", "lzma:level=9"),
+    row(26, (8, 2), LZMA, "zstd:level=16", "lzma:level=9"),
 ];
 
 impl LevelDefaults {
@@ -149,8 +147,8 @@ mod tests {
             row.fit(limit).expect("compressions that can be used");
             row.block_size_bits
         };
-        assert_eq!(bits(9, u64::MAX), 28);
-        assert_eq!((bits(9, 2 << 30), bits(9, 1 << 20)), (26, 24));
+        assert_eq!(bits(9, u64::MAX), 26);
+        assert_eq!((bits(9, 768 << 20), bits(9, 1 << 20)), (25, 24));
         for level in 0..LEVEL_MAX {
             assert_eq!(
                 Some(bits(level, 0)),

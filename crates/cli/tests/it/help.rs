@@ -68,7 +68,7 @@ fn long_help_has_everything() {
         "--num-scanner-workers",
         "--pack-metadata",
         "Compression levels:",
-        "9      2^28 ",
+        "9      2^26 ",
         "ricepp",
         "pcmaudio/waveform",
         "Libraries: ",

@@ -30,6 +30,17 @@ pub(super) struct Work<'a> {
     pub(super) block_size: u64,
     /// See [`crate::CacheOptions::whole_permille`].
     pub(super) whole_permille: u64,
+    /// A decoder with more state than this is to come to its end: the block without it takes half as much memory.
+    pub(super) window_max: u64,
+}
+
+/// What is left to do for a block from which somebody has got what he wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Rest {
+    /// Nothing, until somebody wants more.
+    Wait,
+    /// The rest should be decoded, too.
+    Decode,
 }
 
 /// A compressed block in the cache.
@@ -110,14 +121,14 @@ impl Entry {
         work: &Work<'_>,
         offset: u64,
         buf: &mut [u8],
-    ) -> Result<()> {
+    ) -> Result<Rest> {
         let end = offset.saturating_add(buf.len() as u64);
         let _busy = Busy::new(&self.busy);
         loop {
             // Another reader may have decoded them while this one waited.
             let mut state = write(&self.state);
             if state.copy(offset, buf)? {
-                return Ok(());
+                return Ok(state.rest(work));
             }
             self.step(&mut state, work, |len| check_end(end, len).map(|()| end))?;
         }
@@ -260,6 +271,22 @@ impl State {
         Ok(true)
     }
 
+    fn rest(&self, work: &Work<'_>) -> Rest {
+        let Self::Partial {
+            decoder, decoded, ..
+        } = self
+        else {
+            return Rest::Wait;
+        };
+        let (made, len) = (decoded.len() as u64, decoder.uncompressed_len());
+        let is_most = made.saturating_mul(1000) >= len.saturating_mul(work.whole_permille);
+        if is_most || decoder.state_bytes().min(made) > work.window_max {
+            Rest::Decode
+        } else {
+            Rest::Wait
+        }
+    }
+
     /// What has been decoded.
     fn decoded(&self) -> &[u8] {
         match self {
@@ -324,14 +351,9 @@ impl Work<'_> {
     ) -> Result<()> {
         let len = decoder.uncompressed_len();
         let before = decoded.len() as u64;
-        let target = if wanted.saturating_mul(1000) >= len * self.whole_permille {
-            len
-        } else {
-            wanted
-        };
         // Each step ends at a multiple of the step length, so that sequential readers rarely come for a few bytes.
         let step = (before / STEP_LEN + 1).saturating_mul(STEP_LEN);
-        let target = target.max(wanted).min(step).max(before + 1).min(len);
+        let target = wanted.min(step).max(before + 1).min(len);
         let target = usize::try_from(target)
             .map_err(|_| Error::limit(format!("{len} bytes do not fit into memory")))?;
         decoder.decode_to(payload, decoded, target)?;

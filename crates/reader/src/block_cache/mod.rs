@@ -22,6 +22,7 @@ use durin_format::{BlockIndex, Error, Result};
 use durin_source::Source;
 
 use self::entries::Entries;
+use self::entry::Rest;
 use self::slot::{Kind, Slots};
 use self::tidy::Tidying;
 use crate::options::{CacheOptions, Tidy};
@@ -30,6 +31,9 @@ use crate::readahead::Readahead;
 use crate::sections::Section;
 use crate::sequence::BlockRun;
 use crate::sync::{AtomicU64, OnceLock, Ordering};
+
+/// The share of the cache that the state of one decoder may have for long.
+const WINDOW_SHARE: u64 = 8;
 
 /// What the cache has done since the image was opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -146,7 +150,18 @@ impl BlockCache {
 
     pub(crate) fn read_from(&self, block: BlockIndex, offset: u64, buf: &mut [u8]) -> Result<()> {
         self.note(block);
-        self.shared.read(block, offset, buf)
+        if self.shared.read(block, offset, buf)? == Rest::Decode {
+            self.finish(block);
+        }
+        Ok(())
+    }
+
+    /// Has the rest of a block decoded, by a worker thread if there is one.
+    fn finish(&self, block: BlockIndex) {
+        match self.readahead() {
+            Some(readahead) => readahead.request(block),
+            None => self.shared.decode_all(block),
+        }
     }
 
     /// As [`Self::read_from`] if the bytes are decoded already.
@@ -201,7 +216,10 @@ impl BlockCache {
     /// As [`Self::read`].
     pub fn decode(&self, block: BlockIndex) -> Result<()> {
         let last = self.block_len(block)?.checked_sub(1);
-        last.map_or(Ok(()), |last| self.shared.read(block, last, &mut [0]))
+        if let Some(last) = last {
+            self.shared.read(block, last, &mut [0])?;
+        }
+        Ok(())
     }
 
     /// Returns how many blocks may be asked for ahead: as many as there are workers, and as there is room for.
@@ -236,16 +254,24 @@ impl BlockCache {
 
     /// Lets a worker thread decode a whole block. Does nothing when all of them have enough to do.
     pub fn prefetch(&self, block: BlockIndex) {
-        if self.workers == 0 || block.0 >= self.block_count() || !self.shared.is_fresh(block) {
+        if block.0 >= self.block_count() || !self.shared.is_fresh(block) {
             return;
         }
-        let readahead = self.readahead.get_or_init(|| {
-            let shared = Arc::clone(&self.shared);
-            Readahead::start(self.workers, move |block| shared.decode_all(block))
-        });
-        if let Some(readahead) = readahead {
+        if let Some(readahead) = self.readahead() {
             readahead.request(block);
         }
+    }
+
+    /// The worker threads, if there are to be any.
+    fn readahead(&self) -> Option<&Readahead> {
+        if self.workers == 0 {
+            return None;
+        }
+        let start = || {
+            let shared = Arc::clone(&self.shared);
+            Readahead::start(self.workers, move |block| shared.decode_all(block))
+        };
+        self.readahead.get_or_init(start).as_ref()
     }
 
     /// Decodes a whole block, or looks at it if it is stored; false if the cache has no room for another.
@@ -307,7 +333,7 @@ impl Shared {
         Ok(Ready::Yes)
     }
 
-    fn read(&self, block: BlockIndex, offset: u64, buf: &mut [u8]) -> Result<()> {
+    fn read(&self, block: BlockIndex, offset: u64, buf: &mut [u8]) -> Result<Rest> {
         let _timer = Perfmon::start(self.perfmon.as_deref(), Operation::BlockGet);
         let section = self.slots.section(block)?;
         let end = offset.saturating_add(buf.len() as u64);
@@ -317,13 +343,14 @@ impl Shared {
                     let at = section.payload_offset + offset;
                     crate::payload::read_exact(self.source.as_ref(), at, buf)
                 })
+                .map(|()| Rest::Wait)
                 .map_err(|error| place(error, block, section)),
             Kind::Compressed(compression) => {
                 let entry = self.entries.of(block);
                 let count = |counter: &AtomicU64| counter.fetch_add(1, Ordering::Relaxed);
                 if entry.copy(offset, buf)? {
                     count(&self.counters.hits);
-                    return Ok(());
+                    return Ok(Rest::Wait);
                 }
                 count(&self.counters.misses);
                 let _timer = Perfmon::start(self.perfmon.as_deref(), Operation::BlockDecode);
@@ -387,6 +414,7 @@ impl Shared {
             compression,
             block_size: self.block_size,
             whole_permille: self.whole_permille,
+            window_max: self.entries.memory().bytes_max() / WINDOW_SHARE,
         }
     }
 }
