@@ -135,7 +135,14 @@ pub(crate) fn extract_planned(
 /// Opens the target and tells whether it is empty.
 fn open_target(target: &Path) -> Result<(OwnedFd, bool)> {
     let failed = |errno: rustix::io::Errno| {
-        let text = format!("cannot open the target directory {}", target.display());
+        let hint = match errno {
+            rustix::io::Errno::NOENT => ", which must exist",
+            _ => "",
+        };
+        let text = format!(
+            "cannot open the target directory {}{hint}",
+            target.display()
+        );
         Error::io(text, errno.into())
     };
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;

@@ -67,7 +67,12 @@ impl Program for Cat {
                         Failure::BrokenPipe => return Err(failure),
                         failure => {
                             let text = failure.message().unwrap_or_default();
-                            logger.error(format!("{}: {text}", escape::bytes(&file.path)));
+                            // The root has no name.
+                            let path = match file.path.as_slice() {
+                                [] => b"/",
+                                path => path,
+                            };
+                            logger.error(format!("{}: {text}", escape::bytes(path)));
                             errors += 1;
                         }
                     }

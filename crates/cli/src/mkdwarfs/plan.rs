@@ -147,7 +147,8 @@ fn canonical_directory(path: &Path) -> Result<PathBuf> {
         .map_err(|error| Error::io(format!("cannot use input '{shown}'"), error))?;
     if !resolved.is_dir() {
         return Err(Error::invalid_input(format!(
-            "input '{shown}' is not a directory"
+            "input '{shown}' is not a directory; an image is rewritten with --recompress, --rebuild-metadata or \
+             --change-block-size, a list of paths is --input-list"
         )));
     }
     Ok(resolved)

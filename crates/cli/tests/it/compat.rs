@@ -204,3 +204,16 @@ fn processors_are_counted_as_the_environment_says() {
     let start = json::parse(outcome.stderr.lines().next().unwrap()).unwrap();
     assert_eq!(start["workers"], 7, "{start}");
 }
+
+#[test]
+fn messages_say_what_to_do() {
+    let place = Place::new();
+    place.build("image").succeed();
+    let image = place.path("image");
+    let build = mkdwarfs().arg("-i").arg(&image).arg("-o");
+    fails_with(build.arg(place.path("new")), "rewritten with --recompress");
+    let extract = dwarfsextract().arg("-i").arg(&image).arg("-o");
+    fails_with(extract.arg(place.path("nowhere")), "which must exist");
+    let cat = crate::support::durin().arg("cat").arg(&image).arg(".");
+    fails_with(cat, "/: Is a directory");
+}
