@@ -13,6 +13,7 @@ mod losses;
 mod measure;
 mod mount;
 mod needs;
+mod origin;
 mod peers;
 mod plot;
 mod quick;

@@ -5,7 +5,6 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
@@ -17,7 +16,7 @@ use serde_json::Value;
 use super::definition::{Tool, corpus};
 use super::measure::{self, Cost, End, Places};
 use super::record::{Key, Record, Sample, Status};
-use super::verify;
+use super::{origin, verify};
 use crate::corpora;
 use crate::report::{census, count, size};
 use crate::workspace::{self, Scratch, option};
@@ -84,11 +83,11 @@ impl Session {
             corpora,
             runs,
             commit: match option(arguments, "programs") {
-                Some(_) => build_time(&programs)?,
-                None => commit()?,
+                Some(_) => origin::build_time(&programs)?,
+                None => origin::commit()?,
             },
             programs,
-            machine: machine(),
+            machine: origin::machine(),
             scratch: workspace::scratch_dir()?,
             lock: option(arguments, "lock").map(PathBuf::from),
             time_max: option(arguments, "seconds-max").map_or(Ok(Duration::MAX), |text| {
@@ -351,46 +350,6 @@ fn one_line(sample: &Sample) -> String {
 /// Where records are kept unless `--record` says otherwise: not in the repository, for they are of one machine.
 fn default_record() -> PathBuf {
     workspace::target_dir().join("bench").join("record.jsonl")
-}
-
-/// Names programs that were built elsewhere, of whose source nothing is known here.
-fn build_time(programs: &Path) -> Result<String> {
-    let program = programs.join("mkdwarfs");
-    let data = program.metadata();
-    let data = data.with_context(|| program.display().to_string())?;
-    let since = data.modified()?.duration_since(std::time::UNIX_EPOCH)?;
-    Ok(format!("durin built at {}", since.as_secs()))
-}
-
-/// The last commit that changed the programs, with a + if they have been changed since.
-fn commit() -> Result<String> {
-    let git = |arguments: &[&str]| -> Result<String> {
-        let mut command = Command::new("git");
-        command.args(arguments).current_dir(workspace::root());
-        let output = command.output().context("cannot run git")?;
-        Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
-    };
-    let sources = ["--", "crates", "Cargo.toml", "Cargo.lock"];
-    let commit = git(&[&["log", "-1", "--format=%h"], sources.as_slice()].concat())?;
-    let changes = git(&[&["status", "--porcelain"], sources.as_slice()].concat())?;
-    let mark = if changes.is_empty() { "" } else { "+" };
-    Ok(format!("durin {commit}{mark}"))
-}
-
-fn machine() -> String {
-    let cpus = std::thread::available_parallelism().map_or(1, usize::from);
-    let uname = rustix::system::uname();
-    let model = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-    let model = model
-        .lines()
-        .find_map(|line| line.strip_prefix("model name"))
-        .unwrap_or_default()
-        .trim_start_matches(['\t', ' ', ':']);
-    format!(
-        "{cpus} CPUs {model}, {} {}",
-        uname.sysname().to_string_lossy(),
-        uname.release().to_string_lossy()
-    )
 }
 
 #[expect(

@@ -26,6 +26,7 @@ use self::definition::{Definitions, Extent, Job, Subject, System, check_names};
 use self::run::{Outcome, Ready};
 use self::shell::Variables;
 use self::subject::Measured;
+pub(super) use self::table::labels;
 use super::document;
 use super::measure::{self, Places};
 use super::record::{Key, Median, Sample, Status, medians};
@@ -98,22 +99,6 @@ pub(super) fn chosen(medians: &[Median<'_>], jobs: &[&str]) -> Result<Vec<Table>
 /// Processor time of a run: the client's, and that of what worked for it.
 pub(super) fn cpu_s(median: &Median<'_>) -> f64 {
     median.cpu_s + table::behind_s(median)
-}
-
-/// Names and labels of systems and jobs, in their order.
-pub(super) struct Labels {
-    pub(super) systems: Vec<(String, String)>,
-    pub(super) jobs: Vec<(String, String)>,
-}
-
-pub(super) fn labels() -> Result<Labels> {
-    let definitions = Definitions::read()?;
-    let systems = definitions.systems.into_iter();
-    let jobs = definitions.jobs.into_iter();
-    Ok(Labels {
-        systems: systems.map(|system| (system.name, system.label)).collect(),
-        jobs: jobs.map(|job| (job.name, job.label)).collect(),
-    })
 }
 
 impl Plan {

@@ -1,9 +1,27 @@
 //! Tables of what mounts took: a column a job, a row a system.
 
+use anyhow::Result;
+
 use super::definition::Definitions;
 use crate::bench::record::{Median, Status};
 use crate::bench::table::Table;
 use crate::report::count;
+
+/// Names and labels of systems and jobs, in their order.
+pub(in crate::bench) struct Labels {
+    pub(in crate::bench) systems: Vec<(String, String)>,
+    pub(in crate::bench) jobs: Vec<(String, String)>,
+}
+
+pub(in crate::bench) fn labels() -> Result<Labels> {
+    let definitions = Definitions::read()?;
+    let systems = definitions.systems.into_iter();
+    let jobs = definitions.jobs.into_iter();
+    Ok(Labels {
+        systems: systems.map(|system| (system.name, system.label)).collect(),
+        jobs: jobs.map(|job| (job.name, job.label)).collect(),
+    })
+}
 
 /// Figures of one median.
 fn figure(median: &Median<'_>, name: &str) -> Option<f64> {
