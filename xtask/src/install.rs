@@ -36,6 +36,16 @@ pub(crate) fn tools_dir() -> PathBuf {
 
 /// Installs a package of the distribution; fails where that is not possible.
 pub(crate) fn package(name: &str) -> Result<()> {
+    apt_install(name, &[])
+}
+
+/// The same, but fails where another package would have to go: programs of the FUSE libraries 2 and 3 cannot be installed
+/// together everywhere, and the tests need the one of 3.
+pub(crate) fn package_beside_others(name: &str) -> Result<()> {
+    apt_install(name, &["--no-remove"])
+}
+
+fn apt_install(name: &str, options: &[&str]) -> Result<()> {
     if !is_root() || !has("apt-get") {
         bail!(
             "the package {name} is missing, and only root on a Debian-like system can install it"
@@ -49,7 +59,9 @@ pub(crate) fn package(name: &str) -> Result<()> {
             .args(arguments);
         succeed(command.env("DEBIAN_FRONTEND", "noninteractive"))
     };
-    let install = ["install", "-y", "--no-install-recommends", name];
+    let mut install = vec!["install", "-y", "--no-install-recommends"];
+    install.extend(options);
+    install.push(name);
     // The lists of packages may be old or not there at all.
     apt(&install).or_else(|_| apt(&["update"]).and_then(|()| apt(&install)))
 }

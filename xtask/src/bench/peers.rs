@@ -98,7 +98,7 @@ impl Peer {
         }
         if let Some(package) = &self.debian {
             let why = || format!("the package {package} cannot be installed");
-            install::package(package).with_context(why)?;
+            install::package_beside_others(package).with_context(why)?;
         } else if let Some(package) = &self.pip {
             from_pypi(package)?;
         } else if let Some(package) = &self.cargo {
