@@ -19,6 +19,9 @@ const STEP_LEN: u64 = 256 << 10;
 /// Bytes that a decoder takes beside its window, as far as an estimate goes.
 const DECODER_BYTES: u64 = 1 << 16;
 
+/// The share of the cache that the state of one decoder may have for long.
+const WINDOW_SHARE: u64 = 8;
+
 /// What an entry needs to know to decode its block.
 pub(super) struct Work<'a> {
     pub(super) source: &'a dyn Source,
@@ -30,8 +33,8 @@ pub(super) struct Work<'a> {
     pub(super) block_size: u64,
     /// See [`crate::CacheOptions::whole_permille`].
     pub(super) whole_permille: u64,
-    /// A decoder with more state than this is to come to its end: the block without it takes half as much memory.
-    pub(super) window_max: u64,
+    /// The most that the cache is to hold, in bytes.
+    pub(super) bytes_max: u64,
 }
 
 /// What is left to do for a block from which somebody has got what he wanted.
@@ -280,7 +283,11 @@ impl State {
         };
         let (made, len) = (decoded.len() as u64, decoder.uncompressed_len());
         let is_most = made.saturating_mul(1000) >= len.saturating_mul(work.whole_permille);
-        if is_most || decoder.state_bytes().min(made) > work.window_max {
+        // The block without its decoder takes half as much memory.
+        let has_large_state = decoder.state_bytes().min(made) > work.bytes_max / WINDOW_SHARE;
+        // What does not stay in the cache would be decoded for nothing.
+        let fits = len <= work.bytes_max / 2;
+        if fits && (is_most || has_large_state) {
             Rest::Decode
         } else {
             Rest::Wait

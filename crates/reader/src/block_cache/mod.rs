@@ -32,9 +32,6 @@ use crate::sections::Section;
 use crate::sequence::BlockRun;
 use crate::sync::{AtomicU64, OnceLock, Ordering};
 
-/// The share of the cache that the state of one decoder may have for long.
-const WINDOW_SHARE: u64 = 8;
-
 /// What the cache has done since the image was opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CacheStats {
@@ -414,7 +411,7 @@ impl Shared {
             compression,
             block_size: self.block_size,
             whole_permille: self.whole_permille,
-            window_max: self.entries.memory().bytes_max() / WINDOW_SHARE,
+            bytes_max: self.entries.memory().bytes_max(),
         }
     }
 }

@@ -178,6 +178,32 @@ fn a_block_is_decoded_once_and_only_as_far_as_it_is_read() {
 }
 
 #[test]
+fn most_of_a_block_becomes_all_of_it_where_that_fits() {
+    let vectors = require!(Vectors::find());
+    let bytes = std::fs::read(vectors.image("good", "catdata")).unwrap();
+    let image = open_bytes(bytes.clone(), &quick()).unwrap();
+    // Long enough for several steps.
+    let block_len = |block: &BlockIndex| image.cache().block_len(*block).unwrap();
+    let mut blocks = (0..image.block_count()).map(BlockIndex);
+    let block = blocks.find(|block| block_len(block) >= 1 << 20);
+    let block = block.expect("a large block");
+    let len = image.cache().block_len(block).unwrap();
+    // How much of the block is decoded when a byte after so many percent of it has been read.
+    let decoded = |bytes_max: u64, percent: u64| {
+        let mut options = quick();
+        options.cache.whole_permille = 600;
+        options.cache.bytes_max = bytes_max;
+        let image = open_bytes(bytes.clone(), &options).unwrap();
+        let offset = u32::try_from(len * percent / 100).unwrap();
+        image.cache().read(block, offset, &mut [0]).unwrap();
+        image.cache().stats().decoded_bytes
+    };
+    assert!(decoded(64 * len, 10) < len);
+    assert_eq!(decoded(64 * len, 61), len);
+    assert!(decoded(len, 61) < len, "it would not stay");
+}
+
+#[test]
 fn a_damaged_block_gives_the_same_error_each_time() {
     let vectors = require!(Vectors::find());
     for name in ["codec-0", "codec-2"] {
