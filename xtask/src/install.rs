@@ -3,11 +3,15 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::Command;
+use std::time::Duration;
 
 use anyhow::{Result, bail};
 use durin_testkit::skip::is_root;
 
-use crate::workspace::{succeed, target_dir};
+use crate::workspace::{succeed_within, target_dir};
+
+/// A server that does not answer must not hold up everything.
+const TIME_MAX: Duration = Duration::from_secs(120);
 
 /// Whether a program can be started.
 pub(crate) fn has(program: &str) -> bool {
@@ -57,7 +61,7 @@ fn apt_install(name: &str, options: &[&str]) -> Result<()> {
         command
             .args(["-qq", "-o", "Dpkg::Use-Pty=0"])
             .args(arguments);
-        succeed(command.env("DEBIAN_FRONTEND", "noninteractive"))
+        succeed_within(command.env("DEBIAN_FRONTEND", "noninteractive"), TIME_MAX)
     };
     let mut install = vec!["install", "-y", "--no-install-recommends"];
     install.extend(options);

@@ -70,6 +70,7 @@ fn main() -> ExitCode {
         "million" => million::run(rest),
         "stress" => stress::run(rest),
         "bench" => bench::run(rest),
+        bench::TASK => bench::run_guarded(rest),
         "client" => client::run(rest),
         "codecs" => codecs::run(rest),
         "icount" => icount::run(rest),

@@ -1,10 +1,14 @@
 //! Where things are in the workspace, and running cargo in it.
 
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use durin_testkit::programs::Programs;
+use durin_testkit::run::pid_of;
+use rustix::process::{Signal, kill_process_group};
 
 /// Returns the top of the workspace.
 pub(crate) fn root() -> PathBuf {
@@ -39,6 +43,28 @@ pub(crate) fn succeed(command: &mut Command) -> Result<()> {
     Ok(())
 }
 
+/// The same for what may hang: it is killed, with all that it started, after `time_max`.
+pub(crate) fn succeed_within(command: &mut Command, time_max: Duration) -> Result<()> {
+    let shown = format!("{command:?}");
+    let mut child = command
+        .process_group(0)
+        .spawn()
+        .with_context(|| format!("cannot run {shown}"))?;
+    let start = Instant::now();
+    loop {
+        if let Some(status) = child.try_wait()? {
+            ensure!(status.success(), "{shown}: {status}");
+            return Ok(());
+        }
+        if start.elapsed() > time_max {
+            kill_process_group(pid_of(&child), Signal::KILL)?;
+            child.wait()?;
+            bail!("{shown}: killed after {} s", time_max.as_secs());
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
 /// Builds the release programs and says where they are.
 pub(crate) fn release_programs() -> Result<Programs> {
     Ok(Programs::in_dir(&programs("release")?))
@@ -58,9 +84,17 @@ pub(crate) fn programs(profile: &str) -> Result<PathBuf> {
     Ok(target_dir().join(profile))
 }
 
+/// Names of scratch directories begin with this; the process follows.
+pub(crate) const SCRATCH_PREFIX: &str = "xtask-";
+
+/// The scratch directory of a process.
+pub(crate) fn scratch_of(process: u32) -> PathBuf {
+    target_dir().join(format!("{SCRATCH_PREFIX}{process}"))
+}
+
 /// A directory for images and unpacked trees, on the disk of the build, gone when dropped.
 pub(crate) fn scratch_dir() -> Result<Scratch> {
-    let path = target_dir().join(format!("xtask-{}", std::process::id()));
+    let path = scratch_of(std::process::id());
     std::fs::create_dir_all(&path).with_context(|| format!("cannot make {}", path.display()))?;
     Ok(Scratch(path))
 }

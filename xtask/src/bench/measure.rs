@@ -14,6 +14,7 @@ use anyhow::{Context, Result};
 use durin_testkit::run::{peak_resident_bytes, pid_of};
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group};
 
+use super::clean::{kill, processes};
 use crate::install;
 
 /// Short enough for the peak of a program that runs a second, long enough to cost nothing beside it.
@@ -61,8 +62,17 @@ pub(super) enum End {
     TimeLimit,
 }
 
-/// Runs a command line of `sh`, for at most `time_max`.
-pub(super) fn run(script: &str, places: &Places<'_>, time_max: Duration) -> Result<Cost> {
+/// How long a command may run.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Limit {
+    /// Of its own time; more where it gets less than half a processor.
+    pub(super) time_max: Duration,
+    /// When everything must end.
+    pub(super) end: Option<Instant>,
+}
+
+/// Runs a command line of `sh`, up to a limit.
+pub(super) fn run(script: &str, places: &Places<'_>, limit: Limit) -> Result<Cost> {
     let mut stderr = tempfile::tempfile()?;
     let start = Instant::now();
     let mut child = shell(script, places)
@@ -73,8 +83,10 @@ pub(super) fn run(script: &str, places: &Places<'_>, time_max: Duration) -> Resu
         .spawn()
         .context("cannot run sh")?;
     let pid = pid_of(&child);
-    let (peak_bytes, is_late) = watch(child.id(), pid, time_max, start);
+    let (peak_bytes, is_late) = watch(child.id(), pid, limit, start);
     if is_late {
+        // Some have groups of their own.
+        kill(&processes(child.id()));
         kill_process_group(pid, Signal::KILL)?;
         rustix::process::waitid(
             WaitId::Pid(pid),
@@ -152,7 +164,7 @@ fn shell(script: &str, places: &Places<'_>) -> Command {
 }
 
 /// Waits for the end without reaping; gives the peak and whether the time is over.
-fn watch(process: u32, pid: Pid, time_max: Duration, start: Instant) -> (u64, bool) {
+fn watch(process: u32, pid: Pid, limit: Limit, start: Instant) -> (u64, bool) {
     let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | WaitIdOptions::NOHANG;
     let mut peak_bytes = 0;
     loop {
@@ -161,8 +173,10 @@ fn watch(process: u32, pid: Pid, time_max: Duration, start: Instant) -> (u64, bo
         if rustix::process::waitid(WaitId::Pid(pid), options).map_or(true, |end| end.is_some()) {
             return (peak_bytes, false);
         }
-        let wall = start.elapsed();
-        if wall > time_max && (wall / PATIENCE > time_max || cpu_of_tree(process) > time_max / 2) {
+        let (wall, time_max) = (start.elapsed(), limit.time_max);
+        let is_over = limit.end.is_some_and(|end| Instant::now() >= end);
+        let is_slow = || wall / PATIENCE > time_max || cpu_of_tree(process) > time_max / 2;
+        if is_over || (wall > time_max && is_slow()) {
             return (peak_bytes, true);
         }
         std::thread::sleep(SAMPLE_EVERY);
@@ -184,24 +198,6 @@ fn cpu_of_tree(top: u32) -> Duration {
     used.map(|stat| times(&stat))
         .map(|(user, sys)| user + sys)
         .sum()
-}
-
-/// The live processes of a tree.
-fn processes(top: u32) -> Vec<u32> {
-    let mut all = Vec::new();
-    let mut open = vec![top];
-    while let Some(process) = open.pop() {
-        all.push(process);
-        let Ok(threads) = std::fs::read_dir(format!("/proc/{process}/task")) else {
-            continue;
-        };
-        for thread in threads.flatten() {
-            let children = std::fs::read_to_string(thread.path().join("children"));
-            let children = children.unwrap_or_default();
-            open.extend(children.split_whitespace().flat_map(str::parse::<u32>));
-        }
-    }
-    all
 }
 
 /// Takes user and system time of a process and of the children that it waited for from `/proc/PID/stat`.
@@ -238,7 +234,11 @@ mod tests {
             threads: 3,
             work: here,
         };
-        run(script, &places, time_max).unwrap()
+        let limit = Limit {
+            time_max,
+            end: None,
+        };
+        run(script, &places, limit).unwrap()
     }
 
     #[test]

@@ -6,9 +6,12 @@
 
 mod baseline;
 mod build;
+mod clean;
 pub(crate) mod definition;
 mod docs;
 mod document;
+mod guard;
+mod judge;
 mod losses;
 mod measure;
 mod mount;
@@ -37,9 +40,12 @@ use durin_testkit::tree::snapshot;
 use crate::report::{census, count, size};
 use crate::{install, workspace};
 
+pub(crate) use self::guard::TASK;
+
 const HELP: &str = "\
-cargo xtask bench --quick [--fresh] [--record=FILE] [--programs=DIR]
-                          installs what is missing and runs a small version of every suite, in about ten minutes
+cargo xtask bench --quick [--minutes=10] [--fresh] [--record=FILE] [--programs=DIR] [--plan]
+                          installs what is missing and runs a small version of every suite; what does not fit into the
+                          time is skipped by name, and run by the next call. --plan says what would be run
 cargo xtask bench --install
                           installs whom durin is compared with (benchmarks/peers.toml), also what must be built
 cargo xtask bench [DIR] [--runs=N] [--only=build|read]
@@ -65,6 +71,7 @@ Options of all suites
   --record=FILE         where runs are recorded (target/bench/record.jsonl)
   --runs=N              how often each is run; medians are shown (1)
   --seconds-max=N       time limit of a run, where the definition's is longer
+  --seconds-all=N       time limit of all; what does not fit is skipped by name
   --tables-only         runs nothing, shows what is recorded
   --into=FILE           writes tables into a document, between <!-- bench: NAME --> and <!-- bench: end -->
   --format=text|markdown|json
@@ -87,16 +94,27 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
         workspace::check_options(arguments, &["install"])?;
         return peers::install(peers::Effort::Everything);
     }
-    let suite = workspace::option(arguments, "suite");
-    if suite.is_none() && is_there("--quick") {
-        return quick::run(arguments);
+    if is_there("--tables-only") || is_there("--plan") {
+        return suite(arguments);
     }
-    match suite {
+    guard::run(arguments)
+}
+
+/// The process that `run` starts and cleans up behind.
+pub(crate) fn run_guarded(arguments: &[String]) -> Result<()> {
+    guard::begin()?;
+    suite(arguments)
+}
+
+fn suite(arguments: &[String]) -> Result<()> {
+    let is_quick = arguments.iter().any(|argument| argument == "--quick");
+    match workspace::option(arguments, "suite") {
         Some("size") => size::run(arguments),
         Some("threads") => threads::run(arguments),
         Some("mount") => mount::run(arguments),
         Some("steps") => steps::run(arguments),
         Some(other) => bail!("no suite {other}: size, threads, mount or steps"),
+        None if is_quick => quick::run(arguments),
         None => against_squashfs(arguments),
     }
 }

@@ -2,13 +2,18 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
 use serde::Deserialize;
 
 use super::table::{self, Table};
-use crate::workspace::succeed;
+use crate::workspace::succeed_within;
 use crate::{install, workspace};
+
+/// Neither downloads nor builds may hold up everything.
+const INSTALL_MAX: Duration = Duration::from_secs(120);
+const BUILD_MAX: Duration = Duration::from_secs(1200);
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -113,7 +118,7 @@ impl Peer {
             println!("building {package} ...");
             let mut cargo =
                 workspace::cargo(&["install", "--locked", "--quiet", package, "--root"]);
-            succeed(cargo.arg(tools))?;
+            succeed_within(cargo.arg(tools), BUILD_MAX)?;
         }
         self.check(install::has)
     }
@@ -130,14 +135,12 @@ fn from_pypi(package: &str) -> Result<()> {
     let environment = tools.join("python");
     println!("installing {package} ...");
     if !environment.is_dir() {
-        succeed(
-            Command::new("python3")
-                .args(["-m", "venv"])
-                .arg(&environment),
-        )?;
+        let mut venv = Command::new("python3");
+        succeed_within(venv.args(["-m", "venv"]).arg(&environment), INSTALL_MAX)?;
     }
     let mut pip = Command::new(environment.join("bin/pip"));
-    succeed(pip.args(["install", "--quiet", "--disable-pip-version-check", package]))?;
+    let options = ["install", "--quiet", "--disable-pip-version-check"];
+    succeed_within(pip.args(options).arg(package), INSTALL_MAX)?;
     let bin = tools.join("bin");
     std::fs::create_dir_all(&bin)?;
     let program = environment.join("bin").join(package);

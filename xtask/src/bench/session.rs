@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use durin_testkit::roundtrip::{POSITIONS, remove_tree};
@@ -14,18 +14,16 @@ use rustix::fs::{FlockOperation, flock};
 use serde_json::Value;
 
 use super::definition::{Tool, corpus};
-use super::measure::{self, Cost, End, Places};
+use super::judge::{bytes_of, judge};
+use super::measure::{self, End, Limit, Places};
 use super::record::{Key, Record, Sample, Status};
-use super::{origin, verify};
+use super::{clean, origin};
 use crate::corpora;
 use crate::report::{census, count, size};
 use crate::workspace::{self, Scratch, option};
 
-/// Differences that are shown and recorded of a wrong result.
-const DIFFERENCES_SHOWN: usize = 5;
-
 /// The options that every suite with a record has.
-pub(crate) const OPTIONS: [&str; 12] = [
+pub(crate) const OPTIONS: [&str; 13] = [
     "suite",
     "corpus",
     "corpora",
@@ -38,7 +36,11 @@ pub(crate) const OPTIONS: [&str; 12] = [
     "tables-only",
     "into",
     "seconds-max",
+    "seconds-all",
 ];
+
+/// With less time than this left nothing more is begun.
+const BEGIN_MIN: Duration = Duration::from_secs(1);
 
 pub(crate) struct Session {
     pub(crate) record: Record,
@@ -54,6 +56,8 @@ pub(crate) struct Session {
     lock: Option<PathBuf>,
     /// Bounds the time limits of the definitions.
     time_max: Duration,
+    /// When all must have ended.
+    end: Option<Instant>,
 }
 
 /// A corpus: its tree is read when the first result is to be compared with it.
@@ -67,6 +71,11 @@ pub(crate) struct Corpus {
 
 impl Session {
     pub(crate) fn open(arguments: &[String]) -> Result<Self> {
+        let seconds = |name: &str| -> Result<Option<Duration>> {
+            let number = option(arguments, name).map(str::parse).transpose()?;
+            Ok(number.map(Duration::from_secs))
+        };
+        let end = seconds("seconds-all")?.map(|seconds| Instant::now() + seconds);
         let runs = option(arguments, "runs").unwrap_or("1").parse()?;
         ensure!(runs > 0, "--runs=0 measures nothing");
         let is_tables_only = arguments.iter().any(|argument| argument == "--tables-only");
@@ -90,9 +99,8 @@ impl Session {
             machine: origin::machine(),
             scratch: workspace::scratch_dir()?,
             lock: option(arguments, "lock").map(PathBuf::from),
-            time_max: option(arguments, "seconds-max").map_or(Ok(Duration::MAX), |text| {
-                text.parse().map(Duration::from_secs)
-            })?,
+            time_max: seconds("seconds-max")?.unwrap_or(Duration::MAX),
+            end,
         })
     }
 
@@ -131,9 +139,17 @@ impl Session {
         let done = self.record.count(&key);
         let mut is_right = true;
         for _ in done..self.runs {
+            if self.is_over() {
+                println!("{}: skipped, the time is over", tool.name);
+                break;
+            }
             corpus.read()?;
             let _turn = self.turn()?;
             let sample = self.sample(suite, tool, corpus, threads, &version)?;
+            if sample.status == Status::Timeout && self.is_over() {
+                println!("{}: not finished, the time is over", tool.name);
+                break;
+            }
             println!("{}", one_line(&sample));
             let status = sample.status;
             self.record.append(sample)?;
@@ -172,6 +188,39 @@ impl Session {
         defined.min(self.time_max)
     }
 
+    /// The same, where the processor time is watched that it gets.
+    pub(crate) fn limit(&self, defined: Duration) -> Limit {
+        Limit {
+            time_max: self.time_max(defined),
+            end: self.end,
+        }
+    }
+
+    /// The time for what is not watched so.
+    pub(crate) fn bounded(&self, defined: Duration) -> Duration {
+        self.time_max(defined).min(self.left())
+    }
+
+    /// The time for what must be there before anything is measured: only a limit of all counts.
+    pub(crate) fn bounded_before(&self, defined: Duration) -> Duration {
+        match self.end {
+            Some(_) => self.bounded(defined),
+            None => defined,
+        }
+    }
+
+    /// The time that is left for everything.
+    pub(crate) fn left(&self) -> Duration {
+        self.end.map_or(Duration::MAX, |end| {
+            end.saturating_duration_since(Instant::now())
+        })
+    }
+
+    /// Whether nothing more is to be begun.
+    pub(crate) fn is_over(&self) -> bool {
+        self.left() < BEGIN_MIN
+    }
+
     fn sample(
         &self,
         suite: &str,
@@ -187,11 +236,15 @@ impl Session {
             ..self.places(corpus, threads)
         };
         let time = now();
-        let time_max = self.time_max(tool.time_max());
-        let cost = measure::run(&tool.build, &places, time_max)?;
+        let limit = self.limit(tool.time_max());
+        let cost = measure::run(&tool.build, &places, limit)?;
         let bytes = bytes_of(&output)?;
         let mut figures = BTreeMap::new();
-        let (status, message) = judge(tool, corpus, &places, (&cost, time_max), &mut figures)?;
+        let (status, message) = judge(tool, corpus, &places, (&cost, limit), &mut figures)?;
+        if cost.end != End::Success || status != Status::Ok {
+            // A script that was ended may have left a mount.
+            clean::unmount_below(self.scratch.path());
+        }
         let json = output.with_extension("json");
         let report = std::fs::read_to_string(&json).ok();
         let report = report.and_then(|text| serde_json::from_str(&text).ok());
@@ -265,71 +318,6 @@ impl Corpus {
     pub(crate) fn forget(&mut self) {
         self.tree = None;
     }
-}
-
-/// Unpacks what a build made and compares it with the source; adds what that took to the figures.
-fn judge(
-    tool: &Tool,
-    corpus: &Corpus,
-    places: &Places<'_>,
-    (cost, time_max): (&Cost, Duration),
-    figures: &mut BTreeMap<String, f64>,
-) -> Result<(Status, String)> {
-    match cost.end {
-        End::TimeLimit => return Ok((Status::Timeout, String::new())),
-        End::Failure => return Ok((Status::Failed, cost.message.clone())),
-        End::Success => {}
-    }
-    std::fs::create_dir(places.target)?;
-    let unpacked = measure::run(&tool.unpack, places, time_max)?;
-    let mut add = |what: &str, cost: &Cost| {
-        figures.insert(format!("{what}_wall_s"), cost.wall.as_secs_f64());
-        figures.insert(
-            format!("{what}_cpu_s"),
-            (cost.user + cost.sys).as_secs_f64(),
-        );
-    };
-    let tree = corpus.tree.as_ref().context("the corpus was not read")?;
-    let differences = match unpacked.end {
-        End::Success => {
-            add("unpack", &unpacked);
-            verify::differences(tree, places.target, tool.keeps)?
-        }
-        End::Failure => vec![format!("does not unpack: {}", unpacked.message)],
-        End::TimeLimit => {
-            remove_tree(places.target)?;
-            return Ok((Status::Timeout, "unpacking takes too long".to_owned()));
-        }
-    };
-    remove_tree(places.target)?;
-    if let Some(tar) = tool.tar.as_ref().filter(|_| differences.is_empty()) {
-        let archived = measure::run(tar, places, time_max)?;
-        if archived.end == End::Success {
-            add("tar", &archived);
-        }
-    }
-    if differences.is_empty() {
-        return Ok((Status::Ok, String::new()));
-    }
-    let shown = differences.len().min(DIFFERENCES_SHOWN);
-    let message = format!(
-        "{} differences: {}",
-        differences.len(),
-        differences[..shown].join("; ")
-    );
-    Ok((Status::Wrong, message))
-}
-
-/// What a tool made: a file, or a directory of files.
-fn bytes_of(made: &Path) -> Result<u64> {
-    if !made.is_dir() {
-        return Ok(made.metadata().map_or(0, |data| data.len()));
-    }
-    let mut bytes = 0;
-    for entry in std::fs::read_dir(made)? {
-        bytes += bytes_of(&entry?.path())?;
-    }
-    Ok(bytes)
 }
 
 fn one_line(sample: &Sample) -> String {

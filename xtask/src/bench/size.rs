@@ -67,6 +67,19 @@ pub(super) fn run(arguments: &[String]) -> Result<()> {
     Ok(())
 }
 
+/// Names of what `run` runs with these options.
+pub(super) fn names(arguments: &[String]) -> Result<Vec<String>> {
+    let peers = chosen(tools()?, option(arguments, "peers").unwrap_or("none"))?;
+    let levels = levels(option(arguments, "levels").unwrap_or(LEVELS))?;
+    let (yardstick, others) = peers.split_at(1);
+    let ours = levels.into_iter().map(Tool::ours);
+    let tools = yardstick.iter().cloned().chain(ours);
+    Ok(tools
+        .chain(others.iter().cloned())
+        .map(|tool| tool.name)
+        .collect())
+}
+
 fn run_all(
     session: &mut Session,
     tools: &[&Tool],

@@ -56,6 +56,14 @@ pub(super) fn run(arguments: &[String]) -> Result<()> {
     Ok(())
 }
 
+/// Names of what `run` runs with these options.
+pub(super) fn names(arguments: &[String]) -> Result<Vec<String>> {
+    let threads = option(arguments, "threads").unwrap_or(THREADS);
+    let levels = levels(option(arguments, "levels").unwrap_or(LEVELS))?;
+    let name = |level: u8| format!("{} with {threads} threads", Tool::ours(level).name);
+    Ok(levels.into_iter().map(name).collect())
+}
+
 /// The table of a record, by the name of its place in documents.
 pub(super) fn sections(medians: &[Median<'_>]) -> Vec<(String, Vec<Table>)> {
     let tables = if medians.is_empty() {

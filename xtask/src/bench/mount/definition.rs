@@ -185,6 +185,7 @@ impl Definitions {
             };
             let count = count.unwrap_or(0).to_string();
             job.run = job.run.replace("$COUNT", &count);
+            job.before = job.before.map(|before| before.replace("$COUNT", &count));
             Some(job)
         });
         jobs.collect()

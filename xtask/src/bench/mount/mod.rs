@@ -9,6 +9,7 @@ mod definition;
 mod elf;
 mod files;
 mod image;
+mod once;
 mod run;
 mod shell;
 pub(super) mod stand;
@@ -19,18 +20,18 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::{Context, Result, ensure};
-use serde_json::Value;
+use anyhow::{Result, ensure};
 
 use self::definition::{Definitions, Extent, Job, Subject, System, check_names};
-use self::run::{Outcome, Ready};
+use self::once::{Done, key, once, tool};
+use self::run::Ready;
 use self::shell::Variables;
 use self::subject::Measured;
 pub(super) use self::table::labels;
 use super::document;
 use super::measure::{self, Places};
-use super::record::{Key, Median, Sample, Status, medians};
-use super::session::{Corpus, OPTIONS, Session, now};
+use super::record::{Median, medians};
+use super::session::{Corpus, OPTIONS, Session};
 use super::table::{Format, Table};
 use crate::workspace::{self, check_options, option};
 
@@ -39,6 +40,9 @@ pub(super) const SUITE: &str = "mount";
 const FILE_MIB: u64 = 1024;
 const FILE_MIB_QUICK: u64 = 16;
 const JOB_TIME_MAX: Duration = Duration::from_secs(1800);
+const BUILD_TIME_MAX: Duration = Duration::from_secs(4 * 3600);
+/// What cannot be read once in this time is of no use as a mount.
+const COMPARE_TIME_MAX: Duration = Duration::from_secs(3600);
 /// How long a driver may take to let go of memory.
 const IDLE_S: u64 = 30;
 const IDLE_S_QUICK: u64 = 5;
@@ -117,7 +121,7 @@ impl Plan {
             extent,
             file_mib: number("file-mib", file_mib)?,
             idle: Duration::from_secs(number("idle", idle_s)?),
-            images: option(arguments, "images").map_or_else(default_images, PathBuf::from),
+            images: images(arguments),
         };
         let known = &plan.definitions;
         check_names(
@@ -129,8 +133,29 @@ impl Plan {
     }
 }
 
-fn default_images() -> PathBuf {
-    workspace::target_dir().join("bench").join("images")
+/// Names of what `run` runs with these options: jobs, and the systems that they run over.
+pub(super) fn names(arguments: &[String]) -> Result<Vec<String>> {
+    let plan = Plan::parse(arguments)?;
+    let subjects: &[Subject] = match option(arguments, "corpus") {
+        Some("files") => &[Subject::File, Subject::Many],
+        _ => &[Subject::Tree],
+    };
+    let names = subjects.iter().map(|subject| {
+        let jobs = plan.definitions.jobs(*subject, &plan.jobs, plan.extent);
+        let jobs: Vec<String> = jobs.into_iter().map(|job| job.name).collect();
+        let systems = plan
+            .definitions
+            .systems(*subject, &plan.systems, plan.extent);
+        let systems: Vec<&str> = systems.iter().map(|system| system.name.as_str()).collect();
+        format!("{} over {}", jobs.join(", "), systems.join(", "))
+    });
+    Ok(names.collect())
+}
+
+/// Where images are built and kept.
+pub(super) fn images(arguments: &[String]) -> PathBuf {
+    let default = || workspace::target_dir().join("bench").join("images");
+    option(arguments, "images").map_or_else(default, PathBuf::from)
 }
 
 /// The corpora of `--corpus`, of which `files` means the large files; without it our own source and those.
@@ -181,48 +206,65 @@ fn measure(session: &mut Session, plan: &Plan, measured: &mut Measured) -> Resul
     let systems = plan
         .definitions
         .systems(measured.subject, &plan.systems, plan.extent);
-    let mut failures = 0;
-    let mut ready = Vec::new();
+    let (ready, mut failures) = prepared(session, plan, measured, &systems, &jobs)?;
+    let mut expected = BTreeMap::new();
+    let mut left_out = Vec::new();
+    for round in 0..session.runs {
+        for job in &jobs {
+            for one in &ready {
+                match once(session, plan, measured, one, job, round, &mut expected)? {
+                    Done::Right => {}
+                    Done::Failed => failures += 1,
+                    Done::TimeOver => left_out.push(tool(one.system, job)),
+                }
+            }
+        }
+    }
+    if !left_out.is_empty() {
+        let name = &measured.corpus.name;
+        println!("{name}: skipped, the time is over: {}", left_out.join(", "));
+    }
+    measured.corpus.forget();
+    Ok(failures)
+}
+
+/// The systems that show what they should, and how many show something else.
+fn prepared<'a>(
+    session: &Session,
+    plan: &Plan,
+    measured: &Measured,
+    systems: &[&'a System],
+    jobs: &[Job],
+) -> Result<(Vec<Ready<'a>>, usize)> {
+    let name = &measured.corpus.name;
+    let (mut ready, mut failures) = (Vec::new(), 0);
     for system in systems {
+        if session.is_over() {
+            println!("{name} {}: skipped, the time is over", system.name);
+            continue;
+        }
         let one = match prepare(session, plan, measured, system) {
             Ok(one) => one,
             Err(error) => {
-                println!("{}: skipped, {error:#}", system.name);
+                println!("{name} {}: skipped, {error:#}", system.name);
                 continue;
             }
         };
-        if is_recorded(session, &one, &jobs, measured) {
+        if is_recorded(session, &one, jobs, measured) {
             ready.push(one);
             continue;
         }
         let _turn = session.turn()?;
-        match one.differences(measured) {
+        match one.differences(measured, session.bounded(COMPARE_TIME_MAX)) {
             Ok(None) => ready.push(one),
             Ok(Some(why)) => {
-                println!("{} {}: wrong: {why}", measured.corpus.name, system.name);
+                println!("{name} {}: wrong: {why}", system.name);
                 failures += 1;
             }
-            Err(error) => println!("{}: skipped, {error:#}", system.name),
+            Err(error) => println!("{name} {}: skipped, {error:#}", system.name),
         }
     }
-    let mut expected = BTreeMap::new();
-    for round in 0..session.runs {
-        for job in &jobs {
-            for one in &ready {
-                failures += usize::from(!once(
-                    session,
-                    plan,
-                    measured,
-                    one,
-                    job,
-                    round,
-                    &mut expected,
-                )?);
-            }
-        }
-    }
-    measured.corpus.forget();
-    Ok(failures)
+    Ok((ready, failures))
 }
 
 fn has_list(job: &Job, lists: &Path) -> bool {
@@ -257,7 +299,13 @@ fn prepare<'a>(
     let mut image_bytes = 0;
     if let Some(image) = plan.definitions.image(system) {
         let _turn = session.turn()?;
-        let path = image::ready(image, &measured.corpus, &plan.images, &variables)?;
+        let path = image::ready(
+            image,
+            &measured.corpus,
+            &plan.images,
+            &variables,
+            session.bounded_before(BUILD_TIME_MAX),
+        )?;
         image_bytes = image::disk_bytes(&path);
         variables = variables.with("IMAGE", path);
     }
@@ -282,7 +330,6 @@ fn prepare<'a>(
         point,
         variables,
         figures_file,
-        time_max: session.time_max(JOB_TIME_MAX),
     })
 }
 
@@ -291,107 +338,4 @@ fn is_recorded(session: &Session, one: &Ready<'_>, jobs: &[Job], measured: &Meas
         let tool = tool(one.system, job);
         session.record.count(&key(&tool, one, job, measured)) >= session.runs
     })
-}
-
-/// The name in records: that of the system and that of the job.
-fn tool(system: &System, job: &Job) -> String {
-    format!("{}:{}", system.name, job.name)
-}
-
-fn key<'a>(tool: &'a str, one: &'a Ready<'_>, job: &'a Job, measured: &'a Measured) -> Key<'a> {
-    Key {
-        suite: SUITE,
-        corpus: &measured.corpus.name,
-        tool,
-        version: &one.version,
-        command: &job.run,
-        threads: 1,
-    }
-}
-
-/// Runs a job once, unless that is recorded. What the directory itself printed is what all others must print.
-fn once(
-    session: &mut Session,
-    plan: &Plan,
-    measured: &Measured,
-    one: &Ready<'_>,
-    job: &Job,
-    round: usize,
-    expected: &mut BTreeMap<String, Vec<Vec<u8>>>,
-) -> Result<bool> {
-    let tool = tool(one.system, job);
-    let key = key(&tool, one, job, measured);
-    if session.record.count(&key) > round {
-        return Ok(true);
-    }
-    if job.compares && !expected.contains_key(&job.name) {
-        let variables = one.variables.with("POINT", &one.source);
-        let taken = shell::run(&job.run, &variables, Duration::from_secs(3600))?;
-        expected.insert(job.name.clone(), shell::sorted_lines(taken.stdout)?);
-    }
-    let turn = session.turn()?;
-    let outcome = one.run(job, (job.idle && round == 0).then_some(plan.idle));
-    drop(turn);
-    let outcome = outcome.with_context(|| tool.clone())?;
-    let is_same = outcome
-        .printed
-        .as_ref()
-        .is_none_or(|printed| expected.get(&job.name) == Some(printed));
-    let (status, message) = match &outcome.failure {
-        Some(failure) if outcome.is_late => (Status::Timeout, failure.clone()),
-        Some(failure) => (Status::Failed, failure.clone()),
-        None if is_same => (Status::Ok, String::new()),
-        None => (Status::Wrong, "it prints something else".to_owned()),
-    };
-    let sample = sample(session, measured, one, job, outcome, (status, message));
-    println!("{}", one_line(&sample));
-    session.record.append(sample)?;
-    Ok(matches!(status, Status::Ok | Status::Timeout))
-}
-
-fn sample(
-    session: &Session,
-    measured: &Measured,
-    one: &Ready<'_>,
-    job: &Job,
-    outcome: Outcome,
-    (status, message): (Status, String),
-) -> Sample {
-    Sample {
-        suite: SUITE.to_owned(),
-        corpus: measured.corpus.name.clone(),
-        corpus_files: measured.corpus.files,
-        corpus_bytes: measured.corpus.bytes,
-        tool: tool(one.system, job),
-        version: one.version.clone(),
-        command: job.run.clone(),
-        threads: 1,
-        status,
-        bytes: one.image_bytes,
-        wall_s: outcome.wall.as_secs_f64(),
-        user_s: outcome.user.as_secs_f64(),
-        sys_s: outcome.sys.as_secs_f64(),
-        peak_bytes: outcome.peak_bytes,
-        time: now(),
-        machine: session.machine.clone(),
-        message,
-        report: Value::Null,
-        figures: outcome.figures,
-    }
-}
-
-fn one_line(sample: &Sample) -> String {
-    let figure = |name: &str| sample.figures.get(name).copied().unwrap_or(0.0);
-    format!(
-        "{} {}: {:.3} s wall, CPU {:.3} s client, {:.3} s driver, {:.3} s kernel threads, {} MiB: {} {}",
-        sample.corpus,
-        sample.tool,
-        sample.wall_s,
-        sample.cpu_s(),
-        figure("driver_s"),
-        figure("kernel_s"),
-        sample.peak_bytes >> 20,
-        sample.status.name(),
-        sample.message,
-    )
 }

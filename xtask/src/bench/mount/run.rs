@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 
 use super::definition::{Job, System};
 use super::shell::{self, Variables};
@@ -24,8 +24,6 @@ pub(super) struct Ready<'a> {
     /// All variables but $FIGURES.
     pub(super) variables: Variables,
     pub(super) figures_file: PathBuf,
-    /// What takes longer is of no use as a mount.
-    pub(super) time_max: Duration,
 }
 
 /// What a job took.
@@ -48,11 +46,21 @@ impl Ready<'_> {
     }
 
     /// Differences between the corpus and what the system shows, in words.
-    pub(super) fn differences(&self, measured: &Measured) -> Result<Option<String>> {
+    pub(super) fn differences(
+        &self,
+        measured: &Measured,
+        time_max: Duration,
+    ) -> Result<Option<String>> {
         let tree = measured.corpus.tree.as_ref();
         let tree = tree.context("the corpus was not read")?;
         let stand = self.mount()?;
-        let differences = verify::differences(tree, &stand.point, self.system.keeps)?;
+        let compare = || verify::differences(tree, &stand.point, self.system.keeps);
+        let (compared, is_late) = stand.within(time_max, compare)?;
+        if is_late {
+            let seconds = time_max.as_secs();
+            bail!("comparing it with the source takes more than {seconds} s");
+        }
+        let differences = compared?;
         stand.take_down()?;
         let shown = differences.len().min(DIFFERENCES_SHOWN);
         let message = || {
@@ -65,8 +73,13 @@ impl Ready<'_> {
         Ok((!differences.is_empty()).then(message))
     }
 
-    /// Runs a job; memory is also taken after `idle`, if there is one.
-    pub(super) fn run(&self, job: &Job, idle: Option<Duration>) -> Result<Outcome> {
+    /// Runs a job for at most `time_max`; memory is also taken after `idle`, if there is one.
+    pub(super) fn run(
+        &self,
+        job: &Job,
+        idle: Option<Duration>,
+        time_max: Duration,
+    ) -> Result<Outcome> {
         drop_caches()?;
         let threads = KernelThreads::now();
         let start = Instant::now();
@@ -74,14 +87,14 @@ impl Ready<'_> {
         let mounted = start.elapsed();
         let variables = self.variables.with("POINT", &stand.point);
         if let Some(before) = &job.before {
-            shell::run(before, &variables, self.time_max)?;
+            shell::run(before, &variables, time_max)?;
         }
         let (threads, driver) = if job.with_mount {
             (threads, Duration::ZERO)
         } else {
             (KernelThreads::now(), stand.driver_cpu())
         };
-        let taken = shell::run(&job.run, &variables, self.time_max)?;
+        let taken = shell::run(&job.run, &variables, time_max)?;
         let driver = stand.driver_cpu().saturating_sub(driver);
         let threads = KernelThreads::now().since(&threads);
         let mut figures = read_figures(&self.figures_file)?;

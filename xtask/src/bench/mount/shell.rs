@@ -14,6 +14,7 @@ use durin_testkit::run::pid_of;
 use nix::sys::resource::{UsageWho, getrusage};
 use rustix::process::{Signal, kill_process_group};
 
+use crate::bench::clean;
 use crate::install;
 
 /// What is kept of the messages of a command that failed.
@@ -67,8 +68,12 @@ pub(super) fn run(script: &str, variables: &Variables, time_max: Duration) -> Re
     let (status, is_late) = std::thread::scope(|scope| {
         let watchdog = std::thread::Builder::new().spawn_scoped(scope, move || {
             let is_late = end.recv_timeout(time_max) == Err(RecvTimeoutError::Timeout);
-            // It may have ended just now.
-            is_late && kill_process_group(pid, Signal::KILL).is_ok()
+            // Some have groups of their own. It may have ended just now.
+            is_late && {
+                let process = u32::try_from(pid.as_raw_nonzero().get()).unwrap_or(0);
+                clean::kill(&clean::processes(process));
+                kill_process_group(pid, Signal::KILL).is_ok()
+            }
         })?;
         let status = child.wait();
         drop(ended);

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
@@ -15,6 +16,7 @@ use rustix::process::{Pid, Signal, WaitOptions, kill_process, set_child_subreape
 
 use super::definition::System;
 use super::shell::{self, Variables};
+use crate::bench::clean;
 
 const MOUNT_TIME_MAX: Duration = Duration::from_secs(120);
 /// How long a driver may live on without its mount.
@@ -103,6 +105,30 @@ impl<'a> Stand<'a> {
 
     pub(super) fn has_driver(&self) -> bool {
         !self.drivers.is_empty()
+    }
+
+    /// Works over the mount; what takes longer has the mount taken away under it, which makes it fail.
+    /// Gives whether that was so.
+    pub(super) fn within<T>(
+        &self,
+        time_max: Duration,
+        work: impl FnOnce() -> T,
+    ) -> Result<(T, bool)> {
+        let (ended, end) = channel::<()>();
+        std::thread::scope(|scope| {
+            let watch = move || {
+                let is_late = end.recv_timeout(time_max) == Err(RecvTimeoutError::Timeout);
+                if is_late {
+                    clean::kill(&self.drivers);
+                    clean::unmount_below(&self.point);
+                }
+                is_late
+            };
+            let watchdog = std::thread::Builder::new().spawn_scoped(scope, watch)?;
+            let done = work();
+            drop(ended);
+            Ok((done, watchdog.join().unwrap_or(false)))
+        })
     }
 
     /// Unmounts and waits for the end of the drivers.

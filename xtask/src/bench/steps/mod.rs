@@ -17,12 +17,12 @@ use serde_json::Value;
 
 use self::definition::{Extent, System, Table};
 pub(super) use self::table::sections;
-use super::measure::{self, Cost, End, Places};
+use super::measure::{self, Cost, End, Limit, Places};
 use super::mount::stand::{KernelThreads, drop_caches};
 use super::record::{Key, Sample, Status, medians};
 use super::session::{Corpus, OPTIONS, Session, now};
 use super::table::Format;
-use super::verify;
+use super::{clean, verify};
 use crate::workspace::{check_options, option};
 
 pub(super) const SUITE: &str = "steps";
@@ -39,12 +39,7 @@ pub(super) fn run(arguments: &[String]) -> Result<()> {
     let mut session = Session::open(arguments)?;
     let chosen = option(arguments, "tables").unwrap_or("all");
     let systems = option(arguments, "systems").unwrap_or("all");
-    let is_quick = arguments.iter().any(|argument| argument == "--quick");
-    let mut tables = definition::read(if is_quick {
-        Extent::Quick
-    } else {
-        Extent::Full
-    })?;
+    let mut tables = definition::read(extent(arguments))?;
     tables.retain(|table| is_named(&table.name, chosen));
     ensure!(!tables.is_empty(), "no table {chosen} in steps.toml");
     let mut failures = 0;
@@ -70,6 +65,25 @@ pub(super) fn run(arguments: &[String]) -> Result<()> {
         "{failures} systems failed or gave a wrong result"
     );
     Ok(())
+}
+
+/// Names of what `run` runs with these options.
+pub(super) fn names(arguments: &[String]) -> Result<Vec<String>> {
+    let names = definition::read(extent(arguments))?
+        .into_iter()
+        .map(|table| {
+            let systems: Vec<String> = table.systems.into_iter().map(|one| one.name).collect();
+            format!("{}: {}", table.name, systems.join(", "))
+        });
+    Ok(names.collect())
+}
+
+fn extent(arguments: &[String]) -> Extent {
+    if arguments.iter().any(|argument| argument == "--quick") {
+        Extent::Quick
+    } else {
+        Extent::Full
+    }
 }
 
 fn is_named(name: &str, names: &str) -> bool {
@@ -100,6 +114,10 @@ fn measure_table(
         }
         let one = One::new(session, table, system, corpus, &work);
         for _ in one.recorded(session)..session.runs {
+            if session.is_over() {
+                println!("{} {}: skipped, the time is over", table.name, system.name);
+                break;
+            }
             corpus.read()?;
             if let Some(prepare) = table.prepare.as_ref().filter(|_| !is_prepared) {
                 println!("{}: preparing ...", table.name);
@@ -110,6 +128,12 @@ fn measure_table(
             let samples = one.measure(session, corpus);
             one.clean(session, corpus)?;
             drop(turn);
+            let is_whole = |samples: &Vec<Sample>| samples.iter().all(|s| s.status == Status::Ok);
+            if session.is_over() && !samples.as_ref().is_ok_and(is_whole) {
+                let name = &system.name;
+                println!("{} {name}: not finished, the time is over", table.name);
+                break;
+            }
             let mut is_right = true;
             for sample in samples? {
                 println!("{}", one_line(&sample));
@@ -123,7 +147,7 @@ fn measure_table(
         }
     }
     corpus.forget();
-    remove_tree(&work)?;
+    clean::remove(&work)?;
     Ok(failures)
 }
 
@@ -200,7 +224,8 @@ impl<'a> One<'a> {
 
     /// Runs what is not measured.
     fn must(&self, session: &Session, corpus: &Corpus, script: &str) -> Result<()> {
-        let cost = measure::run(script, &self.places(session, corpus), OTHER_TIME_MAX)?;
+        let limit = session.limit(OTHER_TIME_MAX);
+        let cost = measure::run(script, &self.places(session, corpus), limit)?;
         ensure!(
             cost.end == End::Success,
             "{}: {}",
@@ -225,8 +250,8 @@ impl<'a> One<'a> {
             drop_caches()?;
             let mut sample = self.sample(session, corpus, index);
             let threads = KernelThreads::now();
-            let time_max = session.time_max(self.system.time_max());
-            let cost = measure::run(command, &self.places(session, corpus), time_max)?;
+            let limit = session.limit(self.system.time_max());
+            let cost = measure::run(command, &self.places(session, corpus), limit)?;
             let threads = KernelThreads::now().since(&threads);
             fill(&mut sample, &cost, threads);
             let is_ok = sample.status == Status::Ok;
@@ -309,8 +334,14 @@ impl<'a> One<'a> {
     /// Leaves nothing but what was prepared.
     fn clean(&self, session: &Session, corpus: &Corpus) -> Result<()> {
         if let Some(cleanup) = &self.system.cleanup {
-            self.must(session, corpus, cleanup).context("cleanup")?;
+            let limit = Limit {
+                time_max: OTHER_TIME_MAX,
+                end: None,
+            };
+            measure::run(cleanup, &self.places(session, corpus), limit)?;
         }
+        // A step that was ended may have left more.
+        clean::unmount_below(self.work);
         for entry in std::fs::read_dir(self.work)? {
             let entry = entry?;
             if entry.file_name() == "input" {
