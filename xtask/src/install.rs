@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::{Result, bail};
@@ -12,10 +13,19 @@ use crate::workspace::{succeed_within, target_dir};
 
 /// A server that does not answer must not hold up everything.
 const TIME_MAX: Duration = Duration::from_secs(120);
+/// Whether the lists of packages were fetched by this process.
+static IS_UPDATED: AtomicBool = AtomicBool::new(false);
 
 /// Whether a program can be started.
 pub(crate) fn has(program: &str) -> bool {
     dirs().iter().any(|dir| dir.join(program).is_file())
+}
+
+/// The first of some programs that is not in the folder which a variable of the environment names.
+pub(crate) fn missing_in_folder<'a>(variable: &str, programs: &'a [String]) -> Option<&'a String> {
+    let folder = std::env::var_os(variable).map(PathBuf::from);
+    let has = |program: &&String| folder.as_ref().is_some_and(|f| f.join(program).is_file());
+    programs.iter().find(|program| !has(program))
 }
 
 /// Where programs are looked for: as `PATH` says, then what an ordinary one leaves out.
@@ -66,8 +76,13 @@ fn apt_install(name: &str, options: &[&str]) -> Result<()> {
     let mut install = vec!["install", "-y", "--no-install-recommends"];
     install.extend(options);
     install.push(name);
-    // The lists of packages may be old or not there at all.
-    apt(&install).or_else(|_| apt(&["update"]).and_then(|()| apt(&install)))
+    // The lists of packages may be old or not there at all, but are new after one time.
+    apt(&install).or_else(|error| {
+        if IS_UPDATED.swap(true, Ordering::Relaxed) {
+            return Err(error);
+        }
+        apt(&["update"]).and_then(|()| apt(&install))
+    })
 }
 
 /// Makes sure that a program is there, from a package if need be.

@@ -75,9 +75,7 @@ impl Tool {
     /// What it lacks here.
     pub(crate) fn missing(&self) -> Option<String> {
         if let Some(variable) = &self.folder {
-            let folder = std::env::var_os(variable).map(std::path::PathBuf::from);
-            let has = |program: &String| folder.as_ref().is_some_and(|f| f.join(program).is_file());
-            let program = self.needs.iter().find(|program| !has(program))?;
+            let program = install::missing_in_folder(variable, &self.needs)?;
             return Some(format!("{variable} names no folder with {program}"));
         }
         if let Some(program) = self.needs.iter().find(|program| !install::has(program)) {

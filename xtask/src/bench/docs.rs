@@ -10,11 +10,17 @@ use serde_json::Value;
 
 use super::plot::{Plot, plots};
 use super::record::{Record, Sample, medians};
-use super::{document, losses, mount, needs, peers, readme, size, steps, threads};
+use super::{document, losses, mount, needs, notes, peers, readme, size, steps, threads};
 use crate::workspace::{self, check_options, option};
 
 /// The documents with places for figures.
-const DOCUMENTS: [&str; 2] = ["README.md", "docs/comparison.md"];
+const DOCUMENTS: [&str; 5] = [
+    "README.md",
+    "docs/comparison.md",
+    "docs/levels.md",
+    "docs/ordering.md",
+    "docs/segmentation.md",
+];
 const PLOTS: &str = "docs/plots";
 
 pub(super) fn run(arguments: &[String]) -> Result<()> {
@@ -129,7 +135,9 @@ fn sections(samples: &[Sample]) -> Result<Vec<(String, String)>> {
     sections.extend(losses::sections(samples)?);
     sections.extend(needs::sections(samples));
     sections.push(("peers".to_owned(), vec![peers::table()?]));
-    Ok(document::rendered(sections))
+    let mut rendered = document::rendered(sections);
+    rendered.extend(notes::sections()?);
+    Ok(rendered)
 }
 
 #[cfg(test)]

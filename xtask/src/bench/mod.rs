@@ -16,6 +16,7 @@ mod losses;
 mod measure;
 mod mount;
 mod needs;
+mod notes;
 mod origin;
 mod peers;
 mod plot;
@@ -29,6 +30,8 @@ mod steps;
 mod table;
 mod threads;
 mod tree;
+#[cfg(test)]
+mod typed;
 mod verify;
 
 use std::path::Path;
@@ -43,7 +46,7 @@ use crate::{install, workspace};
 pub(crate) use self::guard::TASK;
 
 const HELP: &str = "\
-cargo xtask bench --quick [--minutes=10] [--fresh] [--record=FILE] [--programs=DIR] [--plan]
+cargo xtask bench --quick [--minutes=9] [--fresh] [--record=FILE] [--programs=DIR] [--plan]
                           installs what is missing and runs a small version of every suite; what does not fit into the
                           time is skipped by name, and run by the next call. --plan says what would be run
 cargo xtask bench --install
@@ -53,7 +56,7 @@ cargo xtask bench [DIR] [--runs=N] [--only=build|read]
 cargo xtask bench --suite=NAME ...
                           runs a suite, records each run, prints tables of the record; what is recorded is not run again
 cargo xtask bench --docs [--keep=FILE] [--check]
-                          renews tables and plots of README.md and docs/comparison.md from benchmarks/record, to which
+                          renews tables and plots of README.md and docs from benchmarks/record, to which
                           --keep adds the runs of a record; --check writes nothing and fails if there is something to renew
 
 Suites

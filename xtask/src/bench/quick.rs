@@ -17,8 +17,8 @@ use crate::{corpora, report};
 const CORPUS: &str = "quick";
 /// Time limit of a run.
 const SECONDS_MAX: u64 = 60;
-/// Time for all.
-const MINUTES: u64 = 10;
+/// Time for all; building this task runner has taken up to a minute by then.
+const MINUTES: u64 = 9;
 
 /// A suite, as it is run here.
 struct Suite {

@@ -30,6 +30,8 @@ pub(super) struct Definitions {
 #[serde(deny_unknown_fields)]
 pub(super) struct Image {
     pub(super) name: String,
+    /// A variable of the environment that names the folder of what it needs; on PATH unless this is given.
+    folder: Option<String>,
     #[serde(default)]
     needs: Vec<String>,
     #[serde(default)]
@@ -48,6 +50,8 @@ pub(super) struct System {
     on: Vec<Subject>,
     /// Name of its image; none for what shows $SOURCE.
     pub(super) image: Option<String>,
+    /// As that of an image.
+    folder: Option<String>,
     #[serde(default)]
     needs: Vec<String>,
     #[serde(default)]
@@ -174,7 +178,7 @@ impl Definitions {
                 && !(extent == Extent::Quick && job.full_only && names == "all")
         });
         let jobs = of_subject.filter_map(|job| {
-            if let Some(why) = missing(&job.needs, "", job.root) {
+            if let Some(why) = missing(&Needs::of_job(job), job.root) {
                 println!("{}: skipped, {why}", job.name);
                 return None;
             }
@@ -199,9 +203,9 @@ impl Definitions {
             .filter(|name| !kernel_has(name))
             .map(|name| format!("the kernel has no {name}"));
         let image = self.image(system);
-        kernel
-            .or_else(|| missing(&system.needs, &system.package, system.root))
-            .or_else(|| image.and_then(|image| missing(&image.needs, &image.package, image.root)))
+        let of_system = || missing(&Needs::of_system(system), system.root);
+        let of_image = || image.and_then(|image| missing(&Needs::of_image(image), image.root));
+        kernel.or_else(of_system).or_else(of_image)
     }
 }
 
@@ -238,12 +242,52 @@ fn is_named(name: &str, names: &str) -> bool {
         .any(|named| named == "all" || named == name)
 }
 
-fn missing(needs: &[String], package: &str, root: bool) -> Option<String> {
+/// Programs, and where they come from.
+struct Needs<'a> {
+    programs: &'a [String],
+    folder: Option<&'a str>,
+    package: &'a str,
+}
+
+impl<'a> Needs<'a> {
+    fn of_system(system: &'a System) -> Self {
+        Self {
+            programs: &system.needs,
+            folder: system.folder.as_deref(),
+            package: &system.package,
+        }
+    }
+
+    fn of_image(image: &'a Image) -> Self {
+        Self {
+            programs: &image.needs,
+            folder: image.folder.as_deref(),
+            package: &image.package,
+        }
+    }
+
+    fn of_job(job: &'a Job) -> Self {
+        Self {
+            programs: &job.needs,
+            folder: None,
+            package: "",
+        }
+    }
+}
+
+fn missing(needs: &Needs<'_>, root: bool) -> Option<String> {
     if root && !is_root() {
         return Some("only root can".to_owned());
     }
-    let program = needs.iter().find(|program| !install::has(program))?;
-    Some(format!("{program} is not there ({package})"))
+    if let Some(variable) = needs.folder {
+        let program = install::missing_in_folder(variable, needs.programs)?;
+        return Some(format!("{variable} names no folder with {program}"));
+    }
+    let program = needs
+        .programs
+        .iter()
+        .find(|program| !install::has(program))?;
+    Some(format!("{program} is not there ({})", needs.package))
 }
 
 fn kernel_has(name: &str) -> bool {

@@ -29,6 +29,8 @@ pub(super) struct Table {
     /// How often the corpus is in that: rates and ratios are of so many bytes.
     #[serde(default = "one")]
     pub(super) volume: u32,
+    /// The same in quick runs, if it is another.
+    volume_quick: Option<u32>,
     /// Names of the steps, with what they are for people.
     pub(super) steps: Vec<[String; 2]>,
     #[serde(rename = "system")]
@@ -103,6 +105,14 @@ pub(super) fn read(extent: Extent) -> Result<Vec<Table>> {
 fn parse(text: &str, extent: Extent) -> Result<Vec<Table>> {
     let mut tables = toml::from_str::<Definitions>(text)?.tables;
     for table in &mut tables {
+        if extent == Extent::Quick {
+            table.volume = table.volume_quick.unwrap_or(table.volume);
+        }
+        let volume = table.volume.to_string();
+        table.prepare = table
+            .prepare
+            .take()
+            .map(|text| text.replace("$VOLUME", &volume));
         let systems = std::mem::take(&mut table.systems);
         let is_run = |system: &System| extent == Extent::Full || !system.full_only;
         let systems = systems.into_iter().filter(is_run);

@@ -28,6 +28,8 @@ use crate::workspace::{check_options, option};
 pub(super) const SUITE: &str = "steps";
 /// Differences that are shown and recorded of a wrong result.
 const DIFFERENCES_SHOWN: usize = 5;
+/// How often the corpus was in what was written and read: a figure of each sample.
+const VOLUME: &str = "volume";
 /// What is not measured must end, too.
 const OTHER_TIME_MAX: Duration = Duration::from_secs(3600);
 
@@ -303,7 +305,7 @@ impl<'a> One<'a> {
             machine: session.machine.clone(),
             message: String::new(),
             report: Value::Null,
-            figures: BTreeMap::new(),
+            figures: BTreeMap::from([(VOLUME.to_owned(), f64::from(self.table.volume))]),
         }
     }
 

@@ -2,6 +2,7 @@
 
 use anyhow::Result;
 
+use super::VOLUME;
 use super::definition::{self, Extent, System, Table as Defined};
 use crate::bench::record::{Median, Status};
 use crate::bench::table::Table;
@@ -48,8 +49,12 @@ fn of_corpus(table: &Defined, corpus: &str, medians: &[Median<'_>]) -> Table {
         let Some(first) = steps.iter().flatten().next() else {
             continue;
         };
-        let bytes = first.sample.corpus_bytes * u64::from(table.volume);
+        let volume = volume(first, table);
+        let bytes = first.sample.corpus_bytes * volume;
         facts = format!("{corpus}, {} bytes", count(bytes));
+        if volume > 1 {
+            facts.push_str(&format!(" in {volume} copies"));
+        }
         rows.push(row(system, &steps, first.bytes, bytes));
     }
     let mut columns = vec!["system".to_owned(), "bytes".to_owned(), "ratio".to_owned()];
@@ -62,6 +67,17 @@ fn of_corpus(table: &Defined, corpus: &str, medians: &[Median<'_>]) -> Table {
         columns,
         rows,
     }
+}
+
+/// How often the tree was in what a run wrote and read.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a small whole number"
+)]
+fn volume(median: &Median<'_>, table: &Defined) -> u64 {
+    let recorded = median.figures.get(VOLUME).map(|volume| *volume as u64);
+    recorded.unwrap_or_else(|| u64::from(table.volume))
 }
 
 #[expect(clippy::cast_precision_loss, reason = "three digits are shown")]
@@ -115,6 +131,14 @@ mod tests {
             tables[0].rows[0][1..],
             ["5,242,880", "2.00", "10.0", "2.0 + 0.0", "timeout", "-"]
         );
-        assert!(tables[0].title.contains("10,485,760 bytes"));
+        assert!(tables[0].title.contains("10,485,760 bytes in 10 copies"));
+        let mut samples = samples;
+        samples[0].figures.insert(VOLUME.to_owned(), 3.0);
+        let sections = super::sections(&medians(&samples, "steps")).unwrap();
+        assert!(
+            sections[0].1[0]
+                .title
+                .contains("3,145,728 bytes in 3 copies")
+        );
     }
 }
