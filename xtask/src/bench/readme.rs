@@ -10,7 +10,12 @@ use super::table::{self, Table};
 use crate::report::count;
 
 /// The plots.
-pub(super) const PLOTS: [&str; 2] = ["size-multiver-small.svg", "pareto-multiver-small.svg"];
+pub(super) const PLOTS: [&str; 4] = [
+    "size-multiver-small.svg",
+    "pareto-multiver-small.svg",
+    "threads-quick.svg",
+    "latency-quick-open-small.svg",
+];
 /// Jobs that say most about a mount.
 const JOBS: [&str; 6] = [
     "mount-ls",

@@ -36,6 +36,18 @@ pub(crate) struct Table {
 }
 
 impl Table {
+    /// Leaves out columns of figures in which no row has any.
+    pub(crate) fn without_empty_columns(&mut self) {
+        for column in (1..self.columns.len()).rev() {
+            if self.rows.iter().all(|row| row[column] == "-") {
+                self.columns.remove(column);
+                for row in &mut self.rows {
+                    row.remove(column);
+                }
+            }
+        }
+    }
+
     pub(crate) fn render(&self, format: Format) -> String {
         match format {
             Format::Text => self.text(),

@@ -111,6 +111,17 @@ impl<'a> Grid<'a> {
         if self.medians.iter().any(|m| figure(m, "p99_us").is_some()) {
             tables.push(self.by_job("us a read, p50 / p99", latency));
         }
+        if self
+            .medians
+            .iter()
+            .any(|m| figure(m, "rate_mib_s").is_some())
+        {
+            tables.push(self.by_job("MiB/s, as fio tells it", rate));
+        }
+        // Jobs without such figures have no column.
+        for table in tables.iter_mut().skip(3) {
+            table.without_empty_columns();
+        }
         tables
     }
 
@@ -214,6 +225,10 @@ pub(super) fn behind_s(median: &Median<'_>) -> f64 {
     }
 }
 
+fn rate(median: &Median<'_>) -> String {
+    figure(median, "rate_mib_s").map_or("-".to_owned(), |rate| format!("{rate:.0}"))
+}
+
 fn latency(median: &Median<'_>) -> String {
     match (figure(median, "p50_us"), figure(median, "p99_us")) {
         (Some(middle), Some(high)) => format!("{middle:.0} / {high:.0}"),
@@ -246,5 +261,23 @@ mod tests {
         assert_eq!(tables[0].rows[0], ["**durin**", "0.75 (0.50 + 0.25)", "-"]);
         assert_eq!(tables[0].rows[1][1..], ["-", "1.10 (1.00 + 0.10)"]);
         assert_eq!(tables[2].rows[0][2..], ["1,000", "1", "12 (30 s)", "1"]);
+    }
+
+    #[test]
+    fn latencies_and_rates_have_columns_only_where_there_are_some() {
+        let mut fio = sample("a", "durin:fio-random-4k", 1000, 0.5);
+        fio.suite = "mount".to_owned();
+        fio.figures.insert("rate_mib_s".to_owned(), 123.4);
+        fio.figures.insert("p50_us".to_owned(), 5.0);
+        fio.figures.insert("p99_us".to_owned(), 50.0);
+        let mut stream = sample("a", "durin:stream", 1000, 0.5);
+        stream.suite = "mount".to_owned();
+        let samples = [fio, stream];
+        let definitions = Definitions::read().unwrap();
+        let tables = tables(&medians(&samples, "mount"), &definitions, None);
+        assert_eq!(tables.len(), 5);
+        assert_eq!(tables[0].columns.len(), 3);
+        assert_eq!(tables[3].rows, [["**durin**", "5 / 50"]]);
+        assert_eq!(tables[4].rows, [["**durin**", "123"]]);
     }
 }
