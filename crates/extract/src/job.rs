@@ -85,6 +85,7 @@ impl<'a> Run<'a> {
 
     /// Something is not extracted: reports it and goes on, or returns it, as the user chose.
     /// What would hit everything else, too, is always returned.
+    #[track_caller]
     pub(crate) fn skip(&self, error: Error) -> Result<()> {
         let is_hopeless = error.kind() == ErrorKind::Cancelled || target_is_useless(&error);
         if is_hopeless || !self.options.continue_on_error {
@@ -96,12 +97,14 @@ impl<'a> Run<'a> {
     }
 
     /// Something is extracted, but not quite as it should be: reports it.
+    #[track_caller]
     pub(crate) fn imperfect(&self, error: &Error) {
         add(&self.counts.errors);
         self.events.warn(&error.to_string());
     }
 
     /// Says something that is no error.
+    #[track_caller]
     pub(crate) fn note(&self, message: &str) {
         self.events.warn(message);
     }

@@ -403,6 +403,7 @@ impl Fs {
         })
     }
 
+    #[track_caller]
     fn report(&self, error: &Error) {
         let message = error.to_string();
         let mut reported = self.reported.lock().unwrap_or_else(PoisonError::into_inner);

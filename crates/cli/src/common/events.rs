@@ -1,19 +1,16 @@
 //! The messages of the libraries, as log lines.
 
-use durin_format::events::Events;
+use durin_format::events::{Events, Message, Severity};
 
 use super::logger::{Level, Logger};
 
 impl Events for Logger {
-    fn error(&self, message: &str) {
-        self.relay(Level::Error, message);
-    }
-
-    fn warn(&self, message: &str) {
-        self.relay(Level::Warn, message);
-    }
-
-    fn info(&self, message: &str) {
-        self.relay(Level::Info, message);
+    fn message(&self, message: &Message<'_>) {
+        let level = match message.severity {
+            Severity::Error => Level::Error,
+            Severity::Warn => Level::Warn,
+            Severity::Info => Level::Info,
+        };
+        self.relay(level, message.text, message.place);
     }
 }

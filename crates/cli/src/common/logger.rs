@@ -187,25 +187,30 @@ impl Logger {
 
     #[track_caller]
     pub(crate) fn error(&self, message: impl AsRef<str>) {
-        self.log(Level::Error, message.as_ref(), Some(Location::caller()));
+        self.log(Level::Error, message.as_ref(), Location::caller());
     }
 
     #[track_caller]
     pub(crate) fn warn(&self, message: impl AsRef<str>) {
-        self.log(Level::Warn, message.as_ref(), Some(Location::caller()));
+        self.log(Level::Warn, message.as_ref(), Location::caller());
     }
 
     #[track_caller]
     pub(crate) fn info(&self, message: impl AsRef<str>) {
-        self.log(Level::Info, message.as_ref(), Some(Location::caller()));
+        self.log(Level::Info, message.as_ref(), Location::caller());
     }
 
-    /// Logs a message of a library, which has no place in the program's source.
-    pub(crate) fn relay(&self, level: Level, message: &str) {
-        self.log(level, message, None);
+    #[track_caller]
+    pub(crate) fn verbose(&self, message: impl AsRef<str>) {
+        self.log(Level::Verbose, message.as_ref(), Location::caller());
     }
 
-    fn log(&self, level: Level, message: &str, place: Option<&Location<'_>>) {
+    /// Logs a message of a library, which was said at `place`.
+    pub(crate) fn relay(&self, level: Level, message: &str, place: &Location<'_>) {
+        self.log(level, message, place);
+    }
+
+    fn log(&self, level: Level, message: &str, place: &Location<'_>) {
         if !self.shows(level) {
             return;
         }
@@ -216,9 +221,9 @@ impl Logger {
             );
         }
         let mut text = String::new();
-        let context = place
-            .filter(|_| self.with_context)
-            .map(|place| format!("[{}:{}]", short_file(place.file()), place.line()));
+        let context = self
+            .with_context
+            .then(|| format!("[{}:{}]", short_file(place.file()), place.line()));
         self.format(&mut text, level, &local_time(), context.as_deref(), message);
         self.write_above_progress(&text);
     }
@@ -316,9 +321,15 @@ fn write_stderr(text: &str) {
     drop(std::io::stderr().lock().write_all(text.as_bytes()));
 }
 
-/// The name of a source file without the folders above the crate's `src`.
-fn short_file(file: &str) -> &str {
-    file.rsplit_once("src/").map_or(file, |(_, name)| name)
+/// The name of a source file: below the crate's `src` for a program, beginning with the crate for a library.
+fn short_file(file: &str) -> String {
+    let Some((folder, name)) = file.rsplit_once("/src/") else {
+        return file.to_owned();
+    };
+    match folder.rsplit('/').next() {
+        None | Some("cli") => name.to_owned(),
+        Some(library) => format!("{library}/{name}"),
+    }
 }
 
 /// The local time of day with microseconds.
@@ -368,6 +379,17 @@ mod tests {
             formatted(true, Level::Info, None, "plain"),
             "I 12:00:00.000001 plain\n"
         );
+    }
+
+    #[test]
+    fn places_are_short() {
+        let check = |file, expect| assert_eq!(short_file(file), expect);
+        check("crates/cli/src/mkdwarfs/mod.rs", "mkdwarfs/mod.rs");
+        check(
+            "/home/a/src/durin/crates/writer/src/emit.rs",
+            "writer/emit.rs",
+        );
+        check("main.rs", "main.rs");
     }
 
     #[test]

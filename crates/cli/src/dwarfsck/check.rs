@@ -8,7 +8,7 @@ use super::options::Options;
 use super::worker_count;
 use crate::common::duration;
 use crate::common::exit::Failure;
-use crate::common::logger::{Level, Logger};
+use crate::common::logger::Logger;
 use crate::common::size;
 
 /// Checks the image and reports what is found; returns the number of errors.
@@ -39,7 +39,7 @@ pub(super) fn run(image: &Image, options: &Options, logger: &Logger) -> Result<u
         duration::display(started.elapsed())
     );
     match report.errors.len() {
-        0 => logger.relay(Level::Verbose, &format!("no errors found in {checked}")),
+        0 => logger.verbose(format!("no errors found in {checked}")),
         1 => logger.error(format!("1 error found in {checked}")),
         count => logger.error(format!("{count} errors found in {checked}")),
     }

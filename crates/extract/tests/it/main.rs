@@ -22,7 +22,7 @@ use std::sync::atomic::AtomicBool;
 
 use durin_extract::{ExtractOptions, Report, Stats, extract_to_directory};
 use durin_format::Result;
-use durin_format::events::Events;
+use durin_format::events::{Events, Message, Severity};
 use durin_reader::{Image, ImageOptions};
 use durin_source::OpenMode;
 
@@ -31,15 +31,11 @@ use durin_source::OpenMode;
 struct Messages(Mutex<Vec<String>>);
 
 impl Events for Messages {
-    fn error(&self, message: &str) {
-        self.0.lock().unwrap().push(message.to_owned());
+    fn message(&self, message: &Message<'_>) {
+        if message.severity != Severity::Info {
+            self.0.lock().unwrap().push(message.text.to_owned());
+        }
     }
-
-    fn warn(&self, message: &str) {
-        self.error(message);
-    }
-
-    fn info(&self, _message: &str) {}
 }
 
 /// The outcome of an extraction, with what was reported.

@@ -22,7 +22,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
-use durin_format::events::Events;
+use durin_format::events::{Events, Message, Severity};
 use durin_fuse::{FsOptions, MountOptions, Unmounter};
 use durin_reader::{Image, ImageOptions};
 use durin_source::OpenMode;
@@ -34,15 +34,11 @@ use tempfile::TempDir;
 struct Messages(Mutex<Vec<String>>);
 
 impl Events for Messages {
-    fn error(&self, message: &str) {
-        self.0.lock().unwrap().push(message.to_owned());
+    fn message(&self, message: &Message<'_>) {
+        if message.severity != Severity::Info {
+            self.0.lock().unwrap().push(message.text.to_owned());
+        }
     }
-
-    fn warn(&self, message: &str) {
-        self.error(message);
-    }
-
-    fn info(&self, _message: &str) {}
 }
 
 /// A mounted image, served by threads of the test; unmounted when it goes.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use durin_format::Result;
-use durin_format::events::Events;
+use durin_format::events::{Events, Message};
 use durin_script::{Host, Loaded, Spec, load};
 use durin_writer::script::{Attributes, EntryKind, ScriptEntry, ScriptInodes, Time};
 use tempfile::TempDir;
@@ -39,16 +39,9 @@ impl Recorder {
 }
 
 impl Events for Recorder {
-    fn error(&self, message: &str) {
-        self.push("error", message);
-    }
-
-    fn warn(&self, message: &str) {
-        self.push("warn", message);
-    }
-
-    fn info(&self, message: &str) {
-        self.push("info", message);
+    fn message(&self, message: &Message<'_>) {
+        let severity = format!("{:?}", message.severity).to_lowercase();
+        self.push(&severity, message.text);
     }
 }
 

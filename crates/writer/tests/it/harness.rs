@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 
 use durin_format::digest::Digest;
-use durin_format::events::Events;
+use durin_format::events::{Events, Message};
 use durin_format::metadata::Metadata;
 use durin_reader::{
     Attr, CheckLevel, CheckOptions, FileKind, Image, ImageOptions, MetadataCheck, Place,
@@ -29,16 +29,10 @@ pub(crate) struct Built {
 pub(crate) struct Recorder(Mutex<Vec<String>>);
 
 impl Events for Recorder {
-    fn error(&self, message: &str) {
-        self.0.lock().unwrap().push(format!("error: {message}"));
-    }
-
-    fn warn(&self, message: &str) {
-        self.0.lock().unwrap().push(format!("warn: {message}"));
-    }
-
-    fn info(&self, message: &str) {
-        self.0.lock().unwrap().push(format!("info: {message}"));
+    fn message(&self, message: &Message<'_>) {
+        let severity = format!("{:?}", message.severity).to_lowercase();
+        let line = format!("{severity}: {}", message.text);
+        self.0.lock().unwrap().push(line);
     }
 }
 
