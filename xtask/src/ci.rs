@@ -13,6 +13,7 @@ use std::time::Instant;
 use anyhow::{Context, Result, bail, ensure};
 use durin_testkit::{mount, python::Decoder, skip::is_root, vectors::Vectors};
 
+use crate::say::say;
 use crate::workspace::{cargo, succeed};
 use crate::{icount, install, tidy, workspace};
 
@@ -42,13 +43,13 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
     let counted = icount::check();
     let not_counted = counted.as_ref().ok().and_then(Option::as_ref);
     for why in missing.iter().chain(&no_python).chain(not_counted) {
-        println!("SKIPPED on this machine: {why}");
+        say!("SKIPPED on this machine: {why}");
     }
     if outcome.skipped > 0 {
-        println!("{} tests said SKIPPED, see above", outcome.skipped);
+        say!("{} tests said SKIPPED, see above", outcome.skipped);
     }
     // The closing line of the test runner, over all its runs.
-    println!(
+    say!(
         "\ntest result: {}. {} passed; {} failed; {} ignored; {} measured; {} filtered out; finished in {:.2}s",
         if outcome.is_ok { "ok" } else { "FAILED" },
         outcome.counts[0],
@@ -63,7 +64,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
 }
 
 fn step(name: &str) {
-    println!("\n=== {name}");
+    say!("\n=== {name}");
 }
 
 /// Runs a step that needs a component of the tool chain.
@@ -85,7 +86,7 @@ fn component(name: &str, arguments: &[&str]) -> Result<()> {
         }
         bail!("cargo {name} is not installed");
     }
-    println!("SKIPPED: cargo {name} is not installed");
+    say!("SKIPPED: cargo {name} is not installed");
     Ok(())
 }
 
@@ -141,7 +142,7 @@ fn prepare() -> Vec<String> {
         python_venv(),
     ];
     for error in attempts.into_iter().filter_map(Result::err) {
-        println!("{error:#}");
+        say!("{error:#}");
     }
     let not_root = "owners, devices and full disks need root".to_owned();
     let missing: Vec<String> = [
@@ -155,7 +156,7 @@ fn prepare() -> Vec<String> {
     .flatten()
     .collect();
     for why in &missing {
-        println!("missing: {why}");
+        say!("missing: {why}");
     }
     missing
 }

@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::install;
 use crate::report::count;
+use crate::say::say;
 use crate::workspace::{self, check_options};
 
 /// By how much a job may cost more, or less, than the baseline says.
@@ -113,7 +114,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
         return fs::write(file(), text).with_context(|| file().display().to_string());
     }
     if let Some(why) = check()? {
-        println!("SKIPPED: {why}");
+        say!("SKIPPED: {why}");
     }
     Ok(())
 }
@@ -238,14 +239,14 @@ fn first_line(program: &str) -> Result<String> {
 
 fn compare(baseline: &BTreeMap<String, u64>, found: &BTreeMap<String, u64>) -> Result<()> {
     let mut outside = Vec::new();
-    println!("| job | instructions | baseline | change |\n|---|--:|--:|--:|");
+    say!("| job | instructions | baseline | change |\n|---|--:|--:|--:|");
     for (name, &now) in found {
         let Some(&before) = baseline.get(name) else {
             outside.push(format!("{name} is not in the baseline"));
             continue;
         };
         let change = percent(before, now);
-        println!(
+        say!(
             "| {name} | {} | {} | {change:+.1}% |",
             count(now),
             count(before)

@@ -9,6 +9,7 @@ use std::time::Duration;
 use anyhow::{Result, bail};
 use durin_testkit::skip::is_root;
 
+use crate::say::say;
 use crate::workspace::{succeed_within, target_dir};
 
 /// A server that does not answer must not hold up everything.
@@ -65,7 +66,7 @@ fn apt_install(name: &str, options: &[&str]) -> Result<()> {
             "the package {name} is missing, and only root on a Debian-like system can install it"
         );
     }
-    println!("installing {name} ...");
+    say!("installing {name} ...");
     let apt = |arguments: &[&str]| {
         let mut command = Command::new("apt-get");
         command

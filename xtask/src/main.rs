@@ -3,11 +3,6 @@
 //! It runs the programs as a user does and knows none of our libraries.
 
 #![forbid(unsafe_code)]
-#![expect(
-    clippy::print_stdout,
-    clippy::print_stderr,
-    reason = "a program for the terminal"
-)]
 
 mod bench;
 mod ci;
@@ -21,12 +16,18 @@ mod man;
 mod million;
 mod report;
 mod round_trip;
+mod say;
 mod stress;
 mod tidy;
 mod try_tree;
 mod workspace;
 
 use std::process::ExitCode;
+
+use say::{complain, say};
+
+/// The exit status when nobody reads what is printed: as a shell reports a program that SIGPIPE ended.
+const NOBODY_READS: u8 = 128 + 13;
 
 const HELP: &str = "\
 cargo xtask TASK
@@ -55,11 +56,21 @@ cargo xtask TASK
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
+    match say::while_somebody_reads(|| run(&arguments)) {
+        Some(Ok(())) => ExitCode::SUCCESS,
+        Some(Err(error)) => {
+            complain!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+        None => ExitCode::from(NOBODY_READS),
+    }
+}
+
+fn run(arguments: &[String]) -> anyhow::Result<()> {
     let Some((task, rest)) = arguments.split_first() else {
-        print!("{HELP}");
-        return ExitCode::FAILURE;
+        anyhow::bail!("which task?\n{HELP}");
     };
-    let result = match task.as_str() {
+    match task.as_str() {
         "try" => try_tree::run(rest),
         "ci" => ci::run(rest),
         "tidy" => tidy::run(rest),
@@ -77,17 +88,10 @@ fn main() -> ExitCode {
         "order" => order(rest),
         "man" => man::run(rest),
         "help" | "-h" | "--help" => {
-            print!("{HELP}");
+            say!("{}", HELP.trim_end());
             Ok(())
         }
         _ => Err(anyhow::anyhow!("unknown task {task}\n{HELP}")),
-    };
-    match result {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("error: {error:#}");
-            ExitCode::FAILURE
-        }
     }
 }
 

@@ -13,6 +13,7 @@ use serde_json::Value;
 
 use crate::bench::definition::{corpus, levels};
 use crate::report::{Census, census, percent, seconds, size};
+use crate::say::say;
 use crate::{corpora, workspace};
 
 /// One of each block size and codec family.
@@ -48,10 +49,10 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
             name.to_owned()
         };
         let (name, source) = corpus(&dir, &corpora::dir())?;
-        println!("{name}: reading {} ...", source.display());
+        say!("{name}: reading {} ...", source.display());
         let tree = snapshot(&source, &POSITIONS)?;
         let found = census(&tree);
-        println!("{name}: {found}, {}", size(found.bytes));
+        say!("{name}: {found}, {}", size(found.bytes));
         for (index, level) in levels.iter().enumerate() {
             // Both ways of keeping times take their turn.
             let times = if index % 2 == 0 {
@@ -107,15 +108,15 @@ impl Tour<'_> {
         let text = std::fs::read_to_string(&json).unwrap_or_default();
         let text = serde_json::from_str::<Value>(&text).unwrap_or_default();
         let blocks = small_file_blocks_milli(&text);
-        println!("{shown}: {}", line(&report, found, blocks));
+        say!("{shown}: {}", line(&report, found, blocks));
         for difference in report.differences.iter().take(DIFFERENCES_SHOWN) {
-            println!("    {difference}");
+            say!("    {difference}");
         }
         let is_many = text["small_files"].as_u64().unwrap_or(0) >= SMALL_FILES_MIN;
         let is_scattered =
             is_many && blocks.is_some_and(|blocks| blocks > SMALL_FILE_BLOCKS_MILLI_MAX);
         if is_scattered {
-            println!("    a small file is spread over too many blocks");
+            say!("    a small file is spread over too many blocks");
         }
         Ok(report.differences.len() + usize::from(is_scattered))
     }

@@ -10,6 +10,7 @@ use durin_testkit::stress::{Case, Scale, Trial};
 
 use crate::bench::definition::levels;
 use crate::report::size;
+use crate::say::say;
 use crate::workspace;
 
 /// One of each codec family.
@@ -73,7 +74,7 @@ fn one(trial: &Trial<'_>, level: u8) -> Result<bool> {
         None => "control group".to_owned(),
         Some(why) => format!("sampled: {why}"),
     };
-    println!(
+    say!(
         "{} level {level}: {} in an image of {}, peak {} MiB of {} (killed above {}, {watch}), {:.0} s wall, {:.0} s CPU",
         trial.case.name(),
         size(report.made.data_bytes),
@@ -85,7 +86,7 @@ fn one(trial: &Trial<'_>, level: u8) -> Result<bool> {
         report.build.cpu.as_secs_f64(),
     );
     for problem in &report.problems {
-        println!("  {problem}");
+        say!("  {problem}");
     }
     Ok(report.problems.is_empty())
 }

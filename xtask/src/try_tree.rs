@@ -13,6 +13,7 @@ use durin_testkit::skip::is_root;
 use durin_testkit::tree::{Digest, Tree, TreeOptions, snapshot};
 
 use crate::report::{Census, census, percent, seconds, size};
+use crate::say::say;
 use crate::workspace;
 
 /// Trees that every machine has; the first of a handy size is taken.
@@ -38,26 +39,26 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
     let programs = workspace::release_programs()?;
     let scratch = workspace::scratch_dir()?;
 
-    println!("\nreading {} ...", source.display());
+    say!("\nreading {} ...", source.display());
     let tree = snapshot(&source, &POSITIONS)?;
     let found = census(&tree);
-    println!("  {found}, {}", size(found.bytes));
+    say!("  {found}, {}", size(found.bytes));
 
     let image = scratch.path().join("try.dwarfs");
     pack(&programs, &source, &image, level, &found)?;
     let differences = match mount::available() {
         Ok(()) => compare_mounted(&programs, &image, &tree)?,
         Err(why) => {
-            println!("  mount    not possible here ({why}); unpacking instead");
+            say!("  mount    not possible here ({why}); unpacking instead");
             compare_extracted(&programs, &image, &tree, scratch.path())?
         }
     };
     verify(&programs, &image)?;
     for difference in differences.iter().take(20) {
-        println!("    {difference}");
+        say!("    {difference}");
     }
     ensure!(differences.is_empty(), "{} differences", differences.len());
-    println!("  result   every byte and attribute is as it was");
+    say!("  result   every byte and attribute is as it was");
     Ok(())
 }
 
@@ -94,7 +95,7 @@ fn pack(
     level: &str,
     found: &Census,
 ) -> Result<()> {
-    println!("packing at level {level} ...");
+    say!("packing at level {level} ...");
     let start = Instant::now();
     // Not through the test kit: the user shall see the progress of the build.
     let mut build = Command::new(programs.path("mkdwarfs"));
@@ -111,7 +112,7 @@ fn pack(
     workspace::succeed(&mut build)?;
     let bytes = image.metadata()?.len();
     let (time, ratio) = (seconds(start.elapsed()), percent(bytes, found.bytes));
-    println!(
+    say!(
         "  packed   {} ({ratio} of {}) in {time}",
         size(bytes),
         size(found.bytes)
@@ -122,10 +123,10 @@ fn pack(
 fn compare_mounted(programs: &Programs, image: &Path, tree: &Tree) -> Result<Vec<String>> {
     let start = Instant::now();
     let mount = Mount::new(&programs.path("dwarfs"), image, &[]);
-    println!("  mount    {}", seconds(start.elapsed()));
+    say!("  mount    {}", seconds(start.elapsed()));
     let start = Instant::now();
     let mounted = snapshot(mount.path(), &POSITIONS)?;
-    println!(
+    say!(
         "  read     {} through the mount in {}",
         census(&mounted),
         seconds(start.elapsed())
@@ -144,7 +145,7 @@ fn compare_extracted(
     std::fs::create_dir(&target)?;
     let outcome = programs.extract(image, &target).output();
     ensure!(outcome.code == Some(0), "dwarfsextract: {outcome}");
-    println!("  unpacked in {}", seconds(outcome.wall));
+    say!("  unpacked in {}", seconds(outcome.wall));
     let extracted = snapshot(&target, &POSITIONS)?;
     let all = Aspects::all(1_000_000_000);
     Ok(trees(
@@ -163,7 +164,7 @@ fn verify(programs: &Programs, image: &Path) -> Result<()> {
     if outcome.code != Some(0) {
         bail!("dwarfsck --check-integrity: {outcome}");
     }
-    println!(
+    say!(
         "  verified dwarfsck --check-integrity in {}",
         seconds(outcome.wall)
     );

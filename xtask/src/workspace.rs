@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use crate::say::{complain, say};
 use anyhow::{Context, Result, bail, ensure};
 use durin_testkit::programs::Programs;
 use durin_testkit::run::pid_of;
@@ -72,7 +73,7 @@ pub(crate) fn release_programs() -> Result<Programs> {
 
 /// Builds the programs with a profile of cargo and returns their folder.
 pub(crate) fn programs(profile: &str) -> Result<PathBuf> {
-    println!("building the programs (cargo build --profile {profile}) ...");
+    say!("building the programs (cargo build --profile {profile}) ...");
     succeed(&mut cargo(&[
         "build",
         "--profile",
@@ -112,7 +113,7 @@ impl Scratch {
 impl Drop for Scratch {
     fn drop(&mut self) {
         if let Err(error) = durin_testkit::roundtrip::remove_tree(&self.0) {
-            eprintln!("cannot remove {}: {error}", self.0.display());
+            complain!("cannot remove {}: {error}", self.0.display());
         }
     }
 }

@@ -9,6 +9,7 @@ use durin_testkit::run::{Outcome, Run};
 
 use crate::install;
 use crate::report::count;
+use crate::say::say;
 
 const BUILD_TIME_MAX: Duration = Duration::from_secs(4 * 3600);
 
@@ -84,9 +85,9 @@ impl std::fmt::Display for Builder {
 }
 
 pub(super) fn run(programs: &Programs, source: &Path, scratch: &Path) -> Result<()> {
-    println!("## Building\n");
-    println!("| command | CPU s | wall s | bytes | peak MiB |");
-    println!("|---|--:|--:|--:|--:|");
+    say!("## Building\n");
+    say!("| command | CPU s | wall s | bytes | peak MiB |");
+    say!("|---|--:|--:|--:|--:|");
     // Warms the page cache, so that the first row does not pay for reading the disk.
     let read_all = [
         "-c",
@@ -101,11 +102,11 @@ pub(super) fn run(programs: &Programs, source: &Path, scratch: &Path) -> Result<
     );
     for builder in ROWS {
         if !install::has(builder.program()) && matches!(builder, Builder::Mksquashfs(_)) {
-            println!("| {builder} | skipped: not installed ||||");
+            say!("| {builder} | skipped: not installed ||||");
             continue;
         }
         let outcome = builder.build(programs, source, scratch)?;
-        println!(
+        say!(
             "| {builder} | {:.1} | {:.1} | {} | {} |",
             outcome.cpu.as_secs_f64(),
             outcome.wall.as_secs_f64(),
@@ -113,6 +114,6 @@ pub(super) fn run(programs: &Programs, source: &Path, scratch: &Path) -> Result<
             outcome.peak_bytes >> 20,
         );
     }
-    println!();
+    say!();
     Ok(())
 }

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use crate::say::complain;
 use anyhow::{Context, Result, ensure};
 use durin_testkit::mount::unmount;
 use durin_testkit::roundtrip::remove_tree;
@@ -70,7 +71,7 @@ pub(super) fn unmount_below(dir: &Path) -> Vec<PathBuf> {
     let mounts = mounts_below(&dir);
     for point in &mounts {
         if let Err(error) = unmount(point) {
-            eprintln!("cannot unmount {}: {error}", point.display());
+            complain!("cannot unmount {}: {error}", point.display());
         }
     }
     let devices = loops_below(&dir);

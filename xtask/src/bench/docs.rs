@@ -11,6 +11,7 @@ use serde_json::Value;
 use super::plot::{Plot, plots};
 use super::record::{Record, Sample, medians};
 use super::{document, losses, mount, needs, notes, peers, readme, size, steps, threads};
+use crate::say::say;
 use crate::workspace::{self, check_options, option};
 
 /// The documents with places for figures.
@@ -36,7 +37,7 @@ pub(super) fn run(arguments: &[String]) -> Result<()> {
     };
     let changed: Vec<&(PathBuf, String)> = files.iter().filter(is_new).collect();
     for (path, text) in &changed {
-        println!("{}", path.display());
+        say!("{}", path.display());
         if !is_check {
             let path = root.join(path);
             std::fs::write(&path, text).with_context(|| path.display().to_string())?;

@@ -14,6 +14,7 @@ use nix::sys::signal::{SigSet, Signal};
 use rustix::process::{getpid, set_child_subreaper, set_parent_process_death_signal};
 
 use super::{clean, mount};
+use crate::say::{complain, say};
 use crate::workspace::{self, SCRATCH_PREFIX, Scratch};
 
 /// The task that is the suite itself.
@@ -116,7 +117,7 @@ fn wait(suite: &mut Child, signals: &SigSet) -> Result<End> {
         }
         let signal = signals.wait()?;
         if signal != Signal::SIGCHLD {
-            eprintln!("{}: cleaning up ...", signal.as_str());
+            complain!("{}: cleaning up ...", signal.as_str());
             suite.kill()?;
             suite.wait()?;
             return Ok(End::Signal(signal));
@@ -151,7 +152,7 @@ fn sweep() -> Result<()> {
             continue;
         };
         if !is_alive(process) {
-            println!(
+            say!(
                 "removing {}, which an earlier run has left ...",
                 path.display()
             );

@@ -41,6 +41,7 @@ use durin_testkit::roundtrip::POSITIONS;
 use durin_testkit::tree::snapshot;
 
 use crate::report::{census, count, size};
+use crate::say::say;
 use crate::{install, workspace};
 
 pub(crate) use self::guard::TASK;
@@ -144,7 +145,7 @@ fn against_squashfs(arguments: &[String]) -> Result<()> {
         ("squashfuse", "squashfuse"),
     ] {
         if let Err(error) = install::program(program, package) {
-            println!("{program} is skipped: {error:#}");
+            say!("{program} is skipped: {error:#}");
         }
     }
     describe(&source)?;
@@ -162,13 +163,13 @@ fn describe(source: &Path) -> Result<()> {
     let found = census(&snapshot(source, &POSITIONS)?);
     let cpus = std::thread::available_parallelism()?;
     let uname = rustix::system::uname();
-    println!(
+    say!(
         "\nTree: {}, {} ({} bytes).",
         found,
         size(found.bytes),
         count(found.bytes)
     );
-    println!(
+    say!(
         "Machine: {cpus} CPUs, {} {}.\n",
         uname.sysname().to_string_lossy(),
         uname.release().to_string_lossy()

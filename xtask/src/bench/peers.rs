@@ -8,6 +8,7 @@ use anyhow::{Context, Result, bail, ensure};
 use serde::Deserialize;
 
 use super::table::{self, Table};
+use crate::say::say;
 use crate::workspace::succeed_within;
 use crate::{install, workspace};
 
@@ -49,8 +50,8 @@ pub(super) enum Effort {
 pub(super) fn install(effort: Effort) -> Result<()> {
     for peer in read()? {
         match peer.prepare(effort) {
-            Ok(()) => println!("{}: there", peer.name),
-            Err(error) => println!("{}: skipped, {error:#}", peer.name),
+            Ok(()) => say!("{}: there", peer.name),
+            Err(error) => say!("{}: skipped, {error:#}", peer.name),
         }
     }
     Ok(())
@@ -115,7 +116,7 @@ impl Peer {
                 install::program(program, package)?;
             }
             let tools = install::tools_dir();
-            println!("building {package} ...");
+            say!("building {package} ...");
             let mut cargo =
                 workspace::cargo(&["install", "--locked", "--quiet", package, "--root"]);
             succeed_within(cargo.arg(tools), BUILD_MAX)?;
@@ -133,7 +134,7 @@ impl Peer {
 fn from_pypi(package: &str) -> Result<()> {
     let tools = install::tools_dir();
     let environment = tools.join("python");
-    println!("installing {package} ...");
+    say!("installing {package} ...");
     if !environment.is_dir() {
         let mut venv = Command::new("python3");
         succeed_within(venv.args(["-m", "venv"]).arg(&environment), INSTALL_MAX)?;

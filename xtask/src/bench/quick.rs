@@ -10,6 +10,7 @@ use anyhow::{Context, Result, ensure};
 
 use super::peers::{self, Effort};
 use super::{mount, size, steps, threads};
+use crate::say::say;
 use crate::workspace::{self, check_options, option};
 use crate::{corpora, report};
 
@@ -133,7 +134,7 @@ pub(super) fn run(arguments: &[String]) -> Result<()> {
     let is_passed = |argument: &&String| passed.iter().any(|name| argument.starts_with(name));
     shared.extend(arguments.iter().filter(is_passed).cloned());
     let failed = all(&corpus, &shared, start, end);
-    println!(
+    say!(
         "\nIn all: {}. Runs are in {}; what was skipped for want of time is run by calling this again.",
         report::seconds(start.elapsed()),
         record.display()
@@ -152,7 +153,7 @@ fn all(corpus: &str, shared: &[String], start: Instant, end: Instant) -> Vec<&'s
     let mut failed = Vec::new();
     for (suite, until) in SUITES.iter().zip(ends(begin, end)) {
         let left = until.saturating_duration_since(Instant::now());
-        println!(
+        say!(
             "\n== {} (after {}, for at most {})",
             suite.name,
             report::seconds(start.elapsed()),
@@ -162,7 +163,7 @@ fn all(corpus: &str, shared: &[String], start: Instant, end: Instant) -> Vec<&'s
         arguments.push(format!("--seconds-all={}", left.as_secs()));
         arguments.extend_from_slice(shared);
         if let Err(error) = (suite.run)(&arguments) {
-            println!("{}: {error:#}", suite.name);
+            say!("{}: {error:#}", suite.name);
             failed.push(suite.name);
         }
     }
@@ -183,20 +184,18 @@ fn ends(begin: Instant, end: Instant) -> Vec<Instant> {
 /// Says what would be run, and for how long at most.
 fn plan(end: Instant) -> Result<()> {
     let begin = Instant::now();
-    println!(
-        "Peers are installed and programs built first; what is left of the time is parted so:"
-    );
+    say!("Peers are installed and programs built first; what is left of the time is parted so:");
     let mut before = begin;
     for (suite, until) in SUITES.iter().zip(ends(begin, end)) {
         let arguments = suite.arguments(CORPUS);
         let seconds_max = option(&arguments, "seconds-max").map_or(Ok(SECONDS_MAX), str::parse)?;
-        println!(
+        say!(
             "\n{}: at most {}, a run {seconds_max} s",
             suite.name,
             report::seconds(until - before)
         );
         for name in (suite.names)(&arguments)? {
-            println!("  {name}");
+            say!("  {name}");
         }
         before = until;
     }
@@ -216,7 +215,7 @@ fn corpus() -> String {
     match made {
         Ok(()) => CORPUS.to_owned(),
         Err(error) => {
-            println!("{CORPUS}: {error:#}; our own source is taken instead");
+            say!("{CORPUS}: {error:#}; our own source is taken instead");
             format!("own={}", workspace::root().join("crates").display())
         }
     }

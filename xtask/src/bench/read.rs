@@ -15,6 +15,7 @@ use durin_testkit::skip::is_root;
 
 use super::build::Builder;
 use crate::install;
+use crate::say::{complain, say};
 use crate::workspace::succeed;
 
 /// What is run over a mount; `$1` is the mount point.
@@ -40,9 +41,9 @@ struct Sample {
 }
 
 pub(super) fn run(programs: &Programs, source: &Path, scratch: &Path, runs: usize) -> Result<()> {
-    println!("## Reading ({runs} runs, medians)\n");
+    say!("## Reading ({runs} runs, medians)\n");
     if let Err(why) = mount::available() {
-        println!("skipped: {why}");
+        say!("skipped: {why}");
         return Ok(());
     }
     let pairs = [
@@ -70,7 +71,7 @@ pub(super) fn run(programs: &Programs, source: &Path, scratch: &Path, runs: usiz
                 builder.build(programs, source, scratch)?;
             }
         }
-        println!("Images: `{ours}`, `{squashfs}`.\n");
+        say!("Images: `{ours}`, `{squashfs}`.\n");
         let (ours, squashfs) = (ours.image(scratch), squashfs.image(scratch));
         table(
             codec,
@@ -95,12 +96,12 @@ fn drivers(programs: &Programs, ours: &Path, squashfs: &Path, has_squashfs: bool
     if has_squashfs && install::has("squashfuse") {
         drivers.push(program("squashfuse", squashfs, Some("squashfuse".into())));
     } else {
-        println!("squashfuse is skipped: not installed");
+        say!("squashfuse is skipped: not installed");
     }
     if has_squashfs && kernel_has_squashfs() {
         drivers.push(program("squashfs (kernel)", squashfs, None));
     } else {
-        println!("the kernel's squashfs is skipped: needs root and the file system");
+        say!("the kernel's squashfs is skipped: needs root and the file system");
     }
     drivers
 }
@@ -111,8 +112,8 @@ fn kernel_has_squashfs() -> bool {
 }
 
 fn table(codec: &str, drivers: &[Driver], runs: usize) -> Result<()> {
-    println!("| {codec} | job | cold wall s | cold CPU s | warm wall s | warm CPU s |");
-    println!("|---|---|--:|--:|--:|--:|");
+    say!("| {codec} | job | cold wall s | cold CPU s | warm wall s | warm CPU s |");
+    say!("|---|---|--:|--:|--:|--:|");
     for (job, script) in JOBS {
         let mut samples = vec![(Vec::new(), Vec::new()); drivers.len()];
         for _ in 0..runs {
@@ -127,10 +128,10 @@ fn table(codec: &str, drivers: &[Driver], runs: usize) -> Result<()> {
             let row = [median(cold), median(warm)];
             let cells =
                 row.map(|s| format!("{:.2} | {:.2}", s.wall.as_secs_f64(), s.cpu.as_secs_f64()));
-            println!("| {} | {job} | {} |", driver.name, cells.join(" | "));
+            say!("| {} | {job} | {} |", driver.name, cells.join(" | "));
         }
     }
-    println!();
+    say!();
     Ok(())
 }
 
@@ -211,7 +212,7 @@ impl Drop for Mounted {
         if let Self::Kernel(point) = self
             && let Err(error) = mount::unmount(point)
         {
-            eprintln!("cannot unmount {}: {error}", point.display());
+            complain!("cannot unmount {}: {error}", point.display());
         }
     }
 }

@@ -20,6 +20,7 @@ use super::record::{Key, Record, Sample, Status};
 use super::{clean, origin};
 use crate::corpora;
 use crate::report::{census, count, size};
+use crate::say::say;
 use crate::workspace::{self, Scratch, option};
 
 /// The options that every suite with a record has.
@@ -124,7 +125,7 @@ impl Session {
         threads: usize,
     ) -> Result<bool> {
         if let Some(why) = tool.missing() {
-            println!("{}: skipped, {why}", tool.name);
+            say!("{}: skipped, {why}", tool.name);
             return Ok(true);
         }
         let version = self.version(tool, corpus, threads);
@@ -140,17 +141,17 @@ impl Session {
         let mut is_right = true;
         for _ in done..self.runs {
             if self.is_over() {
-                println!("{}: skipped, the time is over", tool.name);
+                say!("{}: skipped, the time is over", tool.name);
                 break;
             }
             corpus.read()?;
             let _turn = self.turn()?;
             let sample = self.sample(suite, tool, corpus, threads, &version)?;
             if sample.status == Status::Timeout && self.is_over() {
-                println!("{}: not finished, the time is over", tool.name);
+                say!("{}: not finished, the time is over", tool.name);
                 break;
             }
-            println!("{}", one_line(&sample));
+            say!("{}", one_line(&sample));
             let status = sample.status;
             self.record.append(sample)?;
             is_right &= matches!(status, Status::Ok | Status::Timeout);
@@ -307,7 +308,7 @@ impl Corpus {
         if self.tree.is_none() {
             let tree = snapshot(&self.dir, &POSITIONS)?;
             let found = census(&tree);
-            println!("{}: {found}, {}", self.name, size(found.bytes));
+            say!("{}: {found}, {}", self.name, size(found.bytes));
             (self.files, self.bytes) = (found.files, found.bytes);
             self.tree = Some(tree);
         }

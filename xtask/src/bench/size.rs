@@ -15,6 +15,7 @@ use super::session::{Corpus, OPTIONS, Session};
 use super::table::{self, Format, Table};
 use crate::corpora;
 use crate::report::count;
+use crate::say::say;
 use crate::workspace::{check_options, option};
 
 pub(super) const SUITE: &str = "size";
@@ -55,10 +56,10 @@ pub(super) fn run(arguments: &[String]) -> Result<()> {
         return document::write(Path::new(file), &document::rendered(sections(&medians)?));
     }
     for table in tables {
-        println!("{}", table.render(format));
+        say!("{}", table.render(format));
     }
     for miss in &misses {
-        println!("misses: {miss}");
+        say!("misses: {miss}");
     }
     ensure!(
         failures == 0,
@@ -132,7 +133,7 @@ fn report(medians: &[Median<'_>], corpora: &[String]) -> Result<(Vec<Table>, Vec
         tables.push(table(corpus, &of_corpus, yardstick, &baseline, &tools));
         let Some(yardstick) = yardstick else { continue };
         if baseline.is_same_corpus(corpus, yardstick.bytes) == Some(false) {
-            println!("{corpus}: is not the tree that the reference was measured with");
+            say!("{corpus}: is not the tree that the reference was measured with");
         }
         misses.extend(
             baseline.misses(&Measured {

@@ -11,6 +11,7 @@ use super::definition::{Tool, levels};
 use super::record::{Median, Status, medians};
 use super::session::{OPTIONS, Session};
 use super::table::{self, Format, Table};
+use crate::say::say;
 use crate::workspace::{check_options, option};
 
 pub(super) const SUITE: &str = "threads";
@@ -43,10 +44,10 @@ pub(super) fn run(arguments: &[String]) -> Result<()> {
         }
     }
     let medians = medians(session.record.samples(), SUITE);
-    println!("{}", table_of(&medians).render(format));
+    say!("{}", table_of(&medians).render(format));
     for median in &medians {
         if let Some(stages) = stages(median) {
-            println!("{}", stages.render(format));
+            say!("{}", stages.render(format));
         }
     }
     ensure!(

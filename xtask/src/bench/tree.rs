@@ -5,6 +5,7 @@ use std::process::Command;
 
 use anyhow::Result;
 
+use crate::say::say;
 use crate::{install, workspace};
 
 const ARCHIVE: &str = "/usr/src/linux-source-6.1.tar.xz";
@@ -21,7 +22,7 @@ pub(super) fn kernel_source() -> Result<PathBuf> {
     if !Path::new(ARCHIVE).is_file() {
         install::package("linux-source-6.1")?;
     }
-    println!("unpacking {ARCHIVE} ...");
+    say!("unpacking {ARCHIVE} ...");
     let partial = dir.with_extension("partial");
     std::fs::create_dir_all(&partial)?;
     let mut tar = Command::new("tar");

@@ -6,6 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::time::Instant;
 
+use crate::say::say;
 use anyhow::{Context, Result};
 
 /// `open DIR LIST COUNT`: the names of the list end with NUL.
@@ -31,6 +32,6 @@ pub(super) fn run(arguments: &[String]) -> Result<()> {
         let ends = [content.first(), content.last()].into_iter().flatten();
         sum = ends.fold(sum, |sum, byte| sum.rotate_left(5) ^ u64::from(*byte));
     }
-    println!("{files} files, {bytes} bytes, {sum:x}");
+    say!("{files} files, {bytes} bytes, {sum:x}");
     super::percentiles(micros)
 }

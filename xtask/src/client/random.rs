@@ -7,6 +7,7 @@ use std::time::Instant;
 use anyhow::{Context, Result};
 use durin_testkit::random::Random;
 
+use crate::say::say;
 use crate::workspace::option;
 
 const READ: usize = 4096;
@@ -61,7 +62,7 @@ pub(super) fn sequential(arguments: &[String]) -> Result<()> {
 fn tell(parts: Vec<Part>) -> Result<()> {
     let sum = parts.iter().fold(0_u64, |sum, part| sum ^ part.sum);
     let micros: Vec<f64> = parts.into_iter().flat_map(|part| part.micros).collect();
-    println!("{} reads, {sum:x}", micros.len());
+    say!("{} reads, {sum:x}", micros.len());
     super::percentiles(micros)
 }
 

@@ -9,6 +9,7 @@ use std::process::Command;
 use anyhow::{Context, Result, bail, ensure};
 use serde::Deserialize;
 
+use crate::say::say;
 use crate::{install, workspace};
 
 /// Registries have bad moments.
@@ -86,7 +87,7 @@ pub(super) fn all(list: &Path, dest: &Path) -> Result<()> {
                 durin_testkit::roundtrip::remove_tree(&partial)?;
             }
             std::fs::create_dir_all(&partial)?;
-            println!("  {} {version}", package.name);
+            say!("  {} {version}", package.name);
             package
                 .fetch(version, &downloads, &partial)
                 .with_context(|| format!("{} {version}", package.name))?;

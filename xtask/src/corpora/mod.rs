@@ -13,6 +13,7 @@ use durin_testkit::tree::{Digest, TreeOptions, snapshot};
 use serde::Deserialize;
 
 use crate::report::{Census, census, count};
+use crate::say::say;
 use crate::{install, workspace};
 
 /// A tree that can be made.
@@ -97,9 +98,9 @@ fn read() -> Result<Vec<Corpus>> {
 }
 
 fn list(corpora: &[Corpus]) {
-    println!("cargo xtask corpora NAME|all [DEST]\n");
+    say!("cargo xtask corpora NAME|all [DEST]\n");
     for corpus in corpora {
-        println!(
+        say!(
             "  {:<17} {:>9} files {:>13} bytes, {:>4} MiB of disk: {}",
             corpus.name,
             count(corpus.files),
@@ -112,7 +113,7 @@ fn list(corpora: &[Corpus]) {
 
 fn make(corpus: &Corpus, dest: &Path) -> Result<()> {
     if !dest.exists() {
-        println!("{}: making {} ...", corpus.name, dest.display());
+        say!("{}: making {} ...", corpus.name, dest.display());
         let mut name = dest.file_name().context("not a directory name")?.to_owned();
         name.push(".partial");
         let partial = dest.with_file_name(name);
@@ -130,7 +131,7 @@ fn make(corpus: &Corpus, dest: &Path) -> Result<()> {
     let found = census(&tree);
     corpus.check(&found)?;
     let bytes = count(found.bytes);
-    println!(
+    say!(
         "{}: {found}, {bytes} bytes in {}",
         corpus.name,
         dest.display()

@@ -10,6 +10,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 
+use crate::say::say;
 use crate::workspace;
 
 /// Packages in the lock file, ours and those of tests included: each further one is built, audited and replaced some
@@ -39,12 +40,12 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
             "Cargo.lock: {packages} packages, the limit is {LOCK_PACKAGES_MAX}"
         ));
     }
-    println!(
+    say!(
         "{} files, {packages} packages in the lock file (limit {LOCK_PACKAGES_MAX})",
         tracked.len()
     );
     for complaint in &complaints {
-        println!("{complaint}");
+        say!("{complaint}");
     }
     ensure!(
         complaints.is_empty(),

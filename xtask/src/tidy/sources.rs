@@ -1,6 +1,7 @@
 //! Rules about single files: documented modules, plain characters, no loose ends, no machine's paths; and that every
 //! test file is compiled.
 
+use crate::say::say;
 use std::path::{Path, PathBuf};
 
 /// Longer files are named, not refused: many began as one good module.
@@ -28,7 +29,7 @@ pub(super) fn check(path: &Path, text: &str) -> Vec<String> {
         ));
     }
     if is_rust && text.lines().count() > LINES_MAX {
-        println!("note: {shown} has more than {LINES_MAX} lines");
+        say!("note: {shown} has more than {LINES_MAX} lines");
     }
     for (index, line) in text.lines().enumerate() {
         let place = format!("{shown}:{}", index + 1);

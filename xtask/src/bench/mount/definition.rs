@@ -8,6 +8,7 @@ use serde::Deserialize;
 
 use super::super::definition::Keeps;
 use super::shell::{self, Variables};
+use crate::say::say;
 use crate::{install, workspace};
 
 /// To look whether something is there.
@@ -163,7 +164,7 @@ impl Definitions {
         let can_run = |system: &&System| match self.missing(system) {
             None => true,
             Some(why) => {
-                println!("{}: skipped, {why}", system.name);
+                say!("{}: skipped, {why}", system.name);
                 false
             }
         };
@@ -179,7 +180,7 @@ impl Definitions {
         });
         let jobs = of_subject.filter_map(|job| {
             if let Some(why) = missing(&Needs::of_job(job), job.root) {
-                println!("{}: skipped, {why}", job.name);
+                say!("{}: skipped, {why}", job.name);
                 return None;
             }
             let mut job = job.clone();
@@ -216,7 +217,7 @@ impl Job {
         let ran = shell::run(when, variables, WHEN_TIME_MAX);
         let applies = ran.is_ok_and(|taken| taken.failure.is_none());
         if !applies {
-            println!("{}: skipped, the tree has nothing for it", self.name);
+            say!("{}: skipped, the tree has nothing for it", self.name);
         }
         applies
     }

@@ -10,6 +10,7 @@ use durin_testkit::random::Random;
 use durin_testkit::tree::{Digest, Kind, TreeOptions, snapshot};
 
 use crate::bench::session::Corpus;
+use crate::say::say;
 use crate::{corpora, workspace};
 
 /// Large files are made in pieces of this.
@@ -30,7 +31,7 @@ pub(super) fn large(dir: &Path, bytes: u64) -> Result<Vec<Corpus>> {
         let path = dir.join("data");
         std::fs::create_dir_all(&dir)?;
         if !path.is_file() {
-            println!("making {} ...", path.display());
+            say!("making {} ...", path.display());
             let partial = dir.with_extension("partial");
             make(&partial, name, bytes).with_context(|| path.display().to_string())?;
             std::fs::rename(&partial, &path)?;

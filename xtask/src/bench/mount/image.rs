@@ -12,6 +12,7 @@ use super::definition::Image;
 use super::shell::{self, Variables};
 use crate::bench::clean;
 use crate::bench::session::Corpus;
+use crate::say::say;
 
 /// What an image was made of and how; beside it as JSON.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -40,7 +41,7 @@ pub(super) fn ready(
     if path.is_file() && serde_json::from_str::<Origin>(&text).is_ok_and(|found| found == origin) {
         return Ok(path);
     }
-    println!("building {} ...", path.display());
+    say!("building {} ...", path.display());
     for old in [&note, &path] {
         if old.exists() {
             std::fs::remove_file(old).with_context(|| old.display().to_string())?;

@@ -33,6 +33,7 @@ use super::measure::{self, Places};
 use super::record::{Median, medians};
 use super::session::{Corpus, OPTIONS, Session};
 use super::table::{Format, Table};
+use crate::say::say;
 use crate::workspace::{self, check_options, option};
 
 pub(super) const SUITE: &str = "mount";
@@ -79,7 +80,7 @@ pub(super) fn run(arguments: &[String]) -> Result<()> {
     } else {
         let format = Format::parse(option(arguments, "format").unwrap_or("text"))?;
         for table in tables {
-            println!("{}", table.render(format));
+            say!("{}", table.render(format));
         }
     }
     ensure!(
@@ -222,7 +223,7 @@ fn measure(session: &mut Session, plan: &Plan, measured: &mut Measured) -> Resul
     }
     if !left_out.is_empty() {
         let name = &measured.corpus.name;
-        println!("{name}: skipped, the time is over: {}", left_out.join(", "));
+        say!("{name}: skipped, the time is over: {}", left_out.join(", "));
     }
     measured.corpus.forget();
     Ok(failures)
@@ -240,13 +241,13 @@ fn prepared<'a>(
     let (mut ready, mut failures) = (Vec::new(), 0);
     for system in systems {
         if session.is_over() {
-            println!("{name} {}: skipped, the time is over", system.name);
+            say!("{name} {}: skipped, the time is over", system.name);
             continue;
         }
         let one = match prepare(session, plan, measured, system) {
             Ok(one) => one,
             Err(error) => {
-                println!("{name} {}: skipped, {error:#}", system.name);
+                say!("{name} {}: skipped, {error:#}", system.name);
                 continue;
             }
         };
@@ -258,10 +259,10 @@ fn prepared<'a>(
         match one.differences(measured, session.bounded(COMPARE_TIME_MAX)) {
             Ok(None) => ready.push(one),
             Ok(Some(why)) => {
-                println!("{name} {}: wrong: {why}", system.name);
+                say!("{name} {}: wrong: {why}", system.name);
                 failures += 1;
             }
-            Err(error) => println!("{name} {}: skipped, {error:#}", system.name),
+            Err(error) => say!("{name} {}: skipped, {error:#}", system.name),
         }
     }
     Ok((ready, failures))
@@ -271,7 +272,7 @@ fn has_list(job: &Job, lists: &Path) -> bool {
     let Some(list) = &job.list else { return true };
     let is_there = std::fs::metadata(lists.join(list)).is_ok_and(|data| data.len() > 0);
     if !is_there {
-        println!("{}: skipped, the tree has no {list}", job.name);
+        say!("{}: skipped, the tree has no {list}", job.name);
     }
     is_there
 }

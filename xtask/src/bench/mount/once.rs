@@ -11,6 +11,7 @@ use super::subject::Measured;
 use super::{JOB_TIME_MAX, Plan, SUITE, shell};
 use crate::bench::record::{Key, Sample, Status};
 use crate::bench::session::{Session, now};
+use crate::say::say;
 
 /// The name in records: that of the system and that of the job.
 pub(super) fn tool(system: &System, job: &Job) -> String {
@@ -73,7 +74,7 @@ pub(super) fn once(
     let outcome = match outcome {
         Ok(outcome) => outcome,
         Err(error) => {
-            println!("{} {tool}: failed, {error:#}", measured.corpus.name);
+            say!("{} {tool}: failed, {error:#}", measured.corpus.name);
             return Ok(Done::Failed);
         }
     };
@@ -88,7 +89,7 @@ pub(super) fn once(
         None => (Status::Wrong, "it prints something else".to_owned()),
     };
     let sample = sample(session, measured, one, job, outcome, (status, message));
-    println!("{}", one_line(&sample));
+    say!("{}", one_line(&sample));
     session.record.append(sample)?;
     Ok(match status {
         Status::Ok | Status::Timeout => Done::Right,

@@ -17,6 +17,7 @@ use rustix::process::{Pid, Signal, WaitOptions, kill_process, set_child_subreape
 use super::definition::System;
 use super::shell::{self, Variables};
 use crate::bench::clean;
+use crate::say::complain;
 
 const MOUNT_TIME_MAX: Duration = Duration::from_secs(120);
 /// How long a driver may live on without its mount.
@@ -156,7 +157,7 @@ impl<'a> Stand<'a> {
 impl Drop for Stand<'_> {
     fn drop(&mut self) {
         if let Err(error) = self.end() {
-            eprintln!("{}: {error:#}", self.system.name);
+            complain!("{}: {error:#}", self.system.name);
         }
     }
 }

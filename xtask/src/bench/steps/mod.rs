@@ -23,6 +23,7 @@ use super::record::{Key, Sample, Status, medians};
 use super::session::{Corpus, OPTIONS, Session, now};
 use super::table::Format;
 use super::{clean, verify};
+use crate::say::say;
 use crate::workspace::{check_options, option};
 
 pub(super) const SUITE: &str = "steps";
@@ -59,7 +60,7 @@ pub(super) fn run(arguments: &[String]) -> Result<()> {
     let format = Format::parse(option(arguments, "format").unwrap_or("text"))?;
     for (_, tables) in sections(&medians(session.record.samples(), SUITE))? {
         for table in tables {
-            println!("{}", table.render(format));
+            say!("{}", table.render(format));
         }
     }
     ensure!(
@@ -111,18 +112,18 @@ fn measure_table(
         .filter(|system| is_named(&system.name, systems))
     {
         if let Some(why) = system.missing() {
-            println!("{} {}: skipped, {why}", table.name, system.name);
+            say!("{} {}: skipped, {why}", table.name, system.name);
             continue;
         }
         let one = One::new(session, table, system, corpus, &work);
         for _ in one.recorded(session)..session.runs {
             if session.is_over() {
-                println!("{} {}: skipped, the time is over", table.name, system.name);
+                say!("{} {}: skipped, the time is over", table.name, system.name);
                 break;
             }
             corpus.read()?;
             if let Some(prepare) = table.prepare.as_ref().filter(|_| !is_prepared) {
-                println!("{}: preparing ...", table.name);
+                say!("{}: preparing ...", table.name);
                 one.must(session, corpus, prepare).context("prepare")?;
                 is_prepared = true;
             }
@@ -133,12 +134,12 @@ fn measure_table(
             let is_whole = |samples: &Vec<Sample>| samples.iter().all(|s| s.status == Status::Ok);
             if session.is_over() && !samples.as_ref().is_ok_and(is_whole) {
                 let name = &system.name;
-                println!("{} {name}: not finished, the time is over", table.name);
+                say!("{} {name}: not finished, the time is over", table.name);
                 break;
             }
             let mut is_right = true;
             for sample in samples? {
-                println!("{}", one_line(&sample));
+                say!("{}", one_line(&sample));
                 is_right &= matches!(sample.status, Status::Ok | Status::Timeout);
                 session.record.append(sample)?;
             }
