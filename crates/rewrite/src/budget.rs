@@ -3,6 +3,7 @@
 //! Nothing here changes a byte of the image. A limit that is too low never fails a rewriting by itself: it then goes on
 //! with one thread of each kind and the least of everything, and says so.
 
+use durin_format::Result;
 use durin_format::events::Events;
 use durin_reader::Image;
 use durin_writer::automatic_memory_limit;
@@ -81,6 +82,15 @@ impl Budget {
         }
         budget
     }
+}
+
+/// Returns the least memory, in bytes, that rewriting `image` is expected to take: with one thread of each kind.
+///
+/// # Errors
+/// As [`rewrite`](crate::rewrite) for options that cannot be used with this image.
+pub fn least_memory(image: &Image, options: &RewriteOptions) -> Result<u64> {
+    let plan = Plan::of(image, options)?;
+    Ok(divide(0, &facts(image, &plan, options), 1).estimate)
 }
 
 fn facts(image: &Image, plan: &Plan, options: &RewriteOptions) -> Facts {

@@ -5,12 +5,11 @@
 
 use std::io;
 use std::sync::atomic::AtomicBool;
-use std::time::Duration;
 
 use durin_format::Result;
 use durin_format::events::Events;
 use durin_reader::Image;
-use durin_writer::sampler::Sampler;
+use durin_writer::sampler::{Expected, Sampler};
 use durin_writer::stats::process_cpu;
 
 use crate::figures::Figures;
@@ -23,16 +22,8 @@ use crate::run::{Run, run};
 pub struct Estimate {
     /// The figures of all that was done; what depends on blocks as written is an estimate.
     pub report: Report,
-    /// Bytes of the image without its header, most likely.
-    pub image_bytes: u64,
-    /// Bytes of the image, with some certainty at least.
-    pub image_bytes_low: u64,
-    /// Bytes of the image, with some certainty at most.
-    pub image_bytes_high: u64,
-    /// Processor time of all threads.
-    pub cpu: Duration,
-    /// Blocks compressed in earnest.
-    pub sampled_blocks: u64,
+    /// The estimate itself, of the image without its header.
+    pub expected: Expected,
 }
 
 /// Does what [`rewrite`](crate::rewrite) does, but compresses only some of the blocks and writes nothing.
@@ -58,20 +49,15 @@ pub fn estimate(
     };
     let report = run(asked, &mut io::sink())?;
     let all = sampler.predict();
-    let besides = report.image_bytes.saturating_sub(all.sampled_bytes);
-    let [image_bytes, image_bytes_low, image_bytes_high] = all.image_bytes(besides);
     let cpu_besides = process_cpu()
         .saturating_sub(begun)
         .saturating_sub(all.sampling_cpu);
-    let written = image_bytes.saturating_sub(report.image_bytes);
+    let expected = all.expected(report.image_bytes, cpu_besides);
+    let written = expected.image_bytes.saturating_sub(report.image_bytes);
     Ok(Estimate {
-        image_bytes,
-        image_bytes_low,
-        image_bytes_high,
-        cpu: cpu_besides + all.cpu,
-        sampled_blocks: all.sampled_blocks,
+        expected,
         report: Report {
-            image_bytes,
+            image_bytes: expected.image_bytes,
             compressed_block_bytes: report.compressed_block_bytes + written,
             // Their blocks were not compressed.
             categories: Vec::new(),

@@ -56,6 +56,7 @@ mod remap;
 mod report;
 mod run;
 
+pub use budget::least_memory;
 pub use estimate::{Estimate, estimate};
 pub use figures::{Figures, Phase};
 pub use options::{CategoryChoice, Header, RebuildOptions, Recompress, RewriteOptions};

@@ -99,6 +99,12 @@ impl Run {
         self
     }
 
+    /// Returns it for a test that starts it in a way of its own.
+    #[must_use]
+    pub fn into_command(self) -> Command {
+        self.command
+    }
+
     /// Runs it to its end.
     ///
     /// # Panics

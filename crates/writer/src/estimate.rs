@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use crate::category::{Fragment, Stream};
 use crate::report::Report;
-use crate::sampler::{Sampler, to_f64, to_u64};
+use crate::sampler::{Expected, Sampler, to_f64, to_u64};
 
 /// Bytes that are read of a tree at most, for the estimate itself.
 const INPUT_MAX: u64 = 16 << 30;
@@ -22,16 +22,8 @@ const WINDOWS: u64 = 64;
 pub struct Estimate {
     /// The figures of all that was done; what depends on blocks as written is an estimate.
     pub report: Report,
-    /// Bytes of the image, most likely.
-    pub image_bytes: u64,
-    /// Bytes of the image, with some certainty at least.
-    pub image_bytes_low: u64,
-    /// Bytes of the image, with some certainty at most.
-    pub image_bytes_high: u64,
-    /// Processor time of all threads.
-    pub cpu: Duration,
-    /// Blocks compressed in earnest.
-    pub sampled_blocks: u64,
+    /// The estimate itself.
+    pub expected: Expected,
     /// The share of the data that was read; 1 unless there is a lot.
     pub input_share: f64,
 }
@@ -40,19 +32,14 @@ impl Estimate {
     /// Completes the report of a build whose blocks were sampled; `cpu_besides` was spent on other things than those.
     pub(crate) fn of(sampler: &Sampler, report: Report, cpu_besides: Duration) -> Self {
         let all = sampler.predict();
-        // What was written beside the payloads of blocks: headers, tables. There are more headers in the whole.
-        let besides = report.image_bytes.saturating_sub(all.sampled_bytes);
-        let [image_bytes, image_bytes_low, image_bytes_high] = all.image_bytes(besides);
         let data = to_f64(report.block_bytes.max(1));
+        let cpu_besides = cpu_besides.mul_f64(all.data_bytes.max(1.0) / data);
+        let expected = all.expected(report.image_bytes, cpu_besides);
         Self {
-            image_bytes,
-            image_bytes_low,
-            image_bytes_high,
-            cpu: cpu_besides.mul_f64(all.data_bytes.max(1.0) / data) + all.cpu,
-            sampled_blocks: all.sampled_blocks,
+            expected,
             input_share: (data / all.data_bytes.max(1.0)).min(1.0),
             report: Report {
-                image_bytes,
+                image_bytes: expected.image_bytes,
                 blocks: to_u64(all.blocks),
                 block_bytes: to_u64(all.data_bytes),
                 compressed_block_bytes: to_u64(all.bytes),

@@ -216,16 +216,36 @@ impl Look {
     }
 }
 
+/// What an image is expected to come to.
+#[derive(Clone, Copy, Debug)]
+pub struct Expected {
+    /// Bytes of the image, most likely.
+    pub image_bytes: u64,
+    /// Bytes of the image, with some certainty at least.
+    pub image_bytes_low: u64,
+    /// Bytes of the image, with some certainty at most.
+    pub image_bytes_high: u64,
+    /// Processor time of all threads.
+    pub cpu: Duration,
+    /// Blocks compressed in earnest.
+    pub sampled_blocks: u64,
+}
+
 impl Prediction {
-    /// Returns the bytes of an image with `besides` beside the payloads of blocks: most likely, at least and at most.
+    /// Returns what is to be expected of an image of which `sampled_image_bytes` were made with only the samples in it;
+    /// all but compressing takes `cpu_besides`.
     #[must_use]
-    pub fn image_bytes(&self, besides: u64) -> [u64; 3] {
-        let bytes = [
-            self.bytes,
-            self.bytes - self.margin,
-            self.bytes + self.margin,
-        ];
-        bytes.map(|bytes| besides + to_u64(bytes.max(0.0)))
+    pub fn expected(&self, sampled_image_bytes: u64, cpu_besides: Duration) -> Expected {
+        // What was written beside the payloads of blocks: headers, tables. There are more headers in the whole.
+        let besides = sampled_image_bytes.saturating_sub(self.sampled_bytes);
+        let image_bytes = |bytes: f64| besides + to_u64(bytes.max(0.0));
+        Expected {
+            image_bytes: image_bytes(self.bytes),
+            image_bytes_low: image_bytes(self.bytes - self.margin),
+            image_bytes_high: image_bytes(self.bytes + self.margin),
+            cpu: cpu_besides + self.cpu,
+            sampled_blocks: self.sampled_blocks,
+        }
     }
 }
 

@@ -3,6 +3,7 @@
 //! Each rule is a function from texts to complaints, so that it can be tested without a workspace.
 
 mod arrows;
+mod shown;
 mod sources;
 
 use std::path::{Path, PathBuf};
@@ -34,6 +35,8 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
         &tracked,
         &read(Path::new("ARCHITECTURE.md")),
     ));
+    let compat = Path::new("docs/compat.md");
+    complaints.extend(shown::check(compat, &read(compat), read));
     let packages = read(Path::new("Cargo.lock")).matches("[[package]]").count();
     if packages > LOCK_PACKAGES_MAX {
         complaints.push(format!(

@@ -193,6 +193,13 @@ fn messages_have_their_place_where_that_is_asked_for() {
         "--log-with-context=false"
     ]));
     assert!(!has_place(&[]));
+
+    // A library's message, too: nothing is built with so little memory.
+    let run = place
+        .build("image")
+        .args(["-f", "-L1", "--log-with-context"]);
+    let messages = run.succeed().stderr;
+    assert!(messages.contains(" [writer/memory/mod.rs:"), "{messages}");
 }
 
 #[test]

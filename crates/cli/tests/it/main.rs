@@ -4,6 +4,7 @@
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
+mod closed_output;
 mod compat;
 mod durin;
 mod dwarfs;
@@ -16,6 +17,7 @@ mod mkdwarfs;
 mod mounted;
 mod page;
 mod progress;
+mod reference_options;
 mod rewrite;
 mod script;
 mod section_rules;

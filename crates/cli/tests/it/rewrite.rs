@@ -208,6 +208,39 @@ fn options_without_effect_are_named() {
 }
 
 #[test]
+fn a_limit_on_memory_is_held_or_refused() {
+    let place = Place::new();
+    fs::write(place.tree().join("text"), Random::new(5).text(4 << 20)).unwrap();
+    place.build("old").arg("-S22").succeed();
+    let (mut is_lower, mut is_refused) = (false, false);
+    for limit in (16..=112).rev().step_by(16) {
+        let text = format!("-L{limit}m");
+        let run = rewrite(&place, "new", &["--recompress", "-f", "-l8", "-N2", &text]);
+        let outcome = run.output();
+        let messages = &outcome.stderr;
+        match outcome.code {
+            Some(0) => {
+                assert!(!is_refused, "{limit}: {messages}");
+                assert!(outcome.peak_bytes <= limit << 20, "{limit}: {outcome:?}");
+                is_lower |= messages.contains("compressed as at level");
+                assert_eq!(checksums(place.path("old")), checksums(place.path("new")));
+            }
+            code => {
+                assert!(
+                    code == Some(1) && messages.contains("--memory-limit"),
+                    "{messages}"
+                );
+                is_refused = true;
+            }
+        }
+    }
+    assert!(is_lower && is_refused, "{is_lower} {is_refused}");
+    // Who says how to compress is not contradicted.
+    let options = ["--recompress", "-f", "-Clzma:level=9", "-L48m"];
+    fails_with(rewrite(&place, "new", &options), "--compression");
+}
+
+#[test]
 fn summary_and_standard_output() {
     let place = place_with_image();
     let summary = stdout(&rewrite(&place, "new", &["--recompress", "--json"]).succeed());

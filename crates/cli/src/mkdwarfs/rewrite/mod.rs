@@ -43,6 +43,7 @@ pub(super) fn run(options: &Options, matches: &ArgMatches, logger: &Logger) -> R
         }
     }
     let image = open(input, logger)?;
+    let rewriting = plan::fit(rewriting, options, &image, logger)?;
     if matches!(rewriting.header, Header::Replace(_)) && image.offset() > 0 {
         logger.warn(format!(
             "the header of {} bytes in front of the image is replaced",

@@ -2,6 +2,8 @@
 
 use clap::ArgMatches;
 use clap::parser::ValueSource;
+use durin_codec::Spec;
+use durin_reader::Image;
 use durin_rewrite::{CategoryChoice, Header, RebuildOptions, RewriteOptions};
 use durin_writer::level::LevelDefaults;
 use durin_writer::{CategoryPresets, Order, PackOptions, PerCategory, TimeResolution};
@@ -78,13 +80,6 @@ pub(super) fn rewrite_options(
     let level = LevelDefaults::of(level_number)
         .ok_or_else(|| Failure::Usage("there is no such compression level".to_owned()))?;
     let compression = &options.compression;
-    let mut specs = data_compression(&compression.compression, level.compression)?;
-    let presets = CategoryPresets {
-        compression: &mut specs,
-        order: &mut PerCategory::new(Order::Path),
-        window_size: &mut PerCategory::new(0),
-    };
-    presets.apply(level_number)?;
     let seconds = clock::build_seconds().map_err(Failure::Usage)?;
     let content = &options.content;
     let recompress = rewriting.recompresses();
@@ -100,7 +95,7 @@ pub(super) fn rewrite_options(
             .then(|| rebuild_options(options, matches, seconds))
             .transpose()?,
         block_size_bits: rewriting.change_block_size.then_some(block_size_bits),
-        compression: specs,
+        compression: block_compression(options, level_number)?,
         schema_compression: preset(&compression.schema_compression, level.schema_compression)?,
         metadata_compression: preset(
             &compression.metadata_compression,
@@ -125,6 +120,61 @@ pub(super) fn rewrite_options(
             MemoryLimit::Bytes(bytes) => Some(bytes),
         },
     })
+}
+
+/// How blocks are compressed at a level.
+fn block_compression(options: &Options, level: usize) -> Result<PerCategory<Spec>, Failure> {
+    let row = LevelDefaults::of(level)
+        .ok_or_else(|| Failure::Usage("there is no such compression level".to_owned()))?;
+    let mut specs = data_compression(&options.compression.compression, row.compression)?;
+    let presets = CategoryPresets {
+        compression: &mut specs,
+        order: &mut PerCategory::new(Order::Path),
+        window_size: &mut PerCategory::new(0),
+    };
+    presets.apply(level)?;
+    Ok(specs)
+}
+
+/// Has blocks compressed as at a lower level if the limit on memory that the user gave asks for that.
+///
+/// A build could make its blocks smaller; here they are what they are.
+pub(super) fn fit(
+    rewriting: RewriteOptions,
+    options: &Options,
+    image: &Image,
+    logger: &Logger,
+) -> Result<RewriteOptions, Failure> {
+    /// Below it, levels take no less to speak of.
+    const LEVEL_LEAST: usize = 2;
+    let Some(limit) = rewriting.memory_limit else {
+        return Ok(rewriting);
+    };
+    let mut fitting = rewriting;
+    let mut least = durin_rewrite::least_memory(image, &fitting)?;
+    let asked = usize::from(options.basic.compress_level);
+    let is_free = fitting.recompress.blocks && options.compression.compression.is_empty();
+    let mut level = asked;
+    while least > limit && is_free && level > LEVEL_LEAST {
+        level -= 1;
+        fitting.compression = block_compression(options, level)?;
+        least = durin_rewrite::least_memory(image, &fitting)?;
+    }
+    let [least_mib, limit_mib] = [least, limit].map(|bytes| bytes.div_ceil(1 << 20));
+    if least > limit {
+        return Err(Failure::Usage(format!(
+            "rewriting this image takes at least {least_mib} MiB of memory, more than --memory-limit of {limit_mib} MiB; \
+             --recompress=metadata or a --compression that needs less takes less"
+        )));
+    }
+    if level < asked {
+        logger.warn(format!(
+            "blocks are compressed as at level {level}: with blocks of {} MiB, level {asked} takes more than the memory \
+             limit of {limit_mib} MiB",
+            u64::from(image.block_size()).div_ceil(1 << 20)
+        ));
+    }
+    Ok(fitting)
 }
 
 fn rebuild_options(

@@ -5,6 +5,7 @@ use std::time::Duration;
 use durin_rewrite::{CategoryReport, Estimate, Report};
 use serde_json::{Value, json};
 
+use super::super::dry_run;
 use crate::common::logger::Logger;
 use crate::common::{duration, ratio, size, system};
 
@@ -106,23 +107,20 @@ impl Finished<'_> {
 /// What a rewriting would come to, for people, one figure a line.
 pub(super) fn estimate_text(estimate: &Estimate, elapsed: Duration) -> String {
     let report = &estimate.report;
+    let expected = &estimate.expected;
     format!(
-        "image size:   {} (from {} to {}), {} of {} as it is\n\
+        "image size:   {} as it is\n\
          metadata:     {} of {} as they are\n\
          CPU time:     {}\n\
          memory:       {} of at most {}\n\
          from:         {} of {} blocks compressed in {}, {} copied\n",
-        size::display(estimate.image_bytes),
-        size::display(estimate.image_bytes_low),
-        size::display(estimate.image_bytes_high),
-        ratio::display(estimate.image_bytes, report.old_image_bytes),
-        size::display(report.old_image_bytes),
+        dry_run::image_size(expected, report.old_image_bytes),
         size::display(report.compressed_metadata_bytes),
         size::display(report.old_compressed_metadata_bytes),
-        duration::display(estimate.cpu),
+        duration::display(expected.cpu),
         size::display(report.memory_estimate),
         size::display(report.memory_limit),
-        estimate.sampled_blocks,
+        expected.sampled_blocks,
         report.blocks - report.copied_blocks,
         duration::display(elapsed),
         report.copied_blocks,
@@ -136,15 +134,9 @@ pub(super) fn estimate_json(estimate: &Estimate, elapsed: Duration) -> Value {
         elapsed,
     };
     let mut summary = finished.to_json();
-    summary["estimate"] = json!({
-        "image_bytes": estimate.image_bytes,
-        "image_bytes_low": estimate.image_bytes_low,
-        "image_bytes_high": estimate.image_bytes_high,
-        "cpu_seconds": estimate.cpu.as_secs_f64(),
-        "memory_bytes": estimate.report.memory_estimate,
-        "sampled_blocks": estimate.sampled_blocks,
-        "blocks": estimate.report.blocks,
-    });
+    let report = &estimate.report;
+    summary["estimate"] =
+        dry_run::figures(&estimate.expected, report.memory_estimate, report.blocks);
     summary
 }
 
