@@ -308,6 +308,10 @@ impl SectionInfo {
     fn to_json(&self) -> Value {
         let mut value = json!({
             "type": self.section_type.name(),
+            "type_number": match self.section_type {
+                SectionType::Unknown(number) => Some(number),
+                _ => None,
+            },
             "compression": self.compression.map(CompressionType::name),
             "offset": self.offset,
             "compressed_size": self.compressed_size,

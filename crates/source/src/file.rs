@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, Seek, SeekFrom};
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, FileTypeExt};
 use std::path::Path;
 
 use rustix::fs::{Advice, SeekFrom as RawSeek};
@@ -21,15 +21,24 @@ impl FileSource {
     /// Opens the file or block device at `path`.
     ///
     /// # Errors
-    /// When it cannot be opened, is a directory, or has no length.
+    /// When it cannot be opened, is a directory, or has no length, as a pipe.
     pub fn open(path: impl AsRef<Path>) -> io::Result<Self> {
         let path = path.as_ref();
+        // Opening a pipe would wait for somebody who writes to it.
+        if std::fs::metadata(path)?.file_type().is_fifo() {
+            return Err(not_seekable());
+        }
         let mut file = File::open(path)?;
         if file.metadata()?.is_dir() {
             return Err(io::ErrorKind::IsADirectory.into());
         }
         // The length in the inode of a block device is 0; its end tells the truth for both.
-        let len = file.seek(SeekFrom::End(0))?;
+        let len = file
+            .seek(SeekFrom::End(0))
+            .map_err(|error| match error.kind() {
+                io::ErrorKind::NotSeekable => not_seekable(),
+                _ => error,
+            })?;
         Ok(Self {
             file,
             len,
@@ -40,6 +49,11 @@ impl FileSource {
     pub(crate) fn file(&self) -> &File {
         &self.file
     }
+}
+
+fn not_seekable() -> io::Error {
+    let text = "it is a pipe or the like; an image has to be a file or a block device, which can be read at any place";
+    io::Error::new(io::ErrorKind::NotSeekable, text)
 }
 
 impl Source for FileSource {

@@ -102,6 +102,15 @@ fn holes_are_skipped_or_given_as_data() {
 fn what_cannot_be_a_source_is_refused() {
     open(std::path::Path::new("."), OpenMode::Mmap).unwrap_err();
     open(std::path::Path::new("does-not-exist"), OpenMode::Read).unwrap_err();
+    // Without waiting for somebody who writes.
+    let dir = tempfile::tempdir().unwrap();
+    let pipe = dir.path().join("pipe");
+    let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
+    rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, mode).unwrap();
+    for mode in [OpenMode::Mmap, OpenMode::Read] {
+        let error = open(&pipe, mode).unwrap_err().to_string();
+        assert!(error.contains("pipe"), "{error}");
+    }
     let empty = tempfile::NamedTempFile::new().unwrap();
     assert!(open(empty.path(), OpenMode::Mmap).unwrap().is_empty());
 }

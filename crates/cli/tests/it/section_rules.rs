@@ -47,6 +47,15 @@ fn stored(place: &Place, name: &str, wanted: &str) -> Vec<Vec<u8>> {
     wanted.map(payload).collect()
 }
 
+/// The numbers of the types that are not known.
+fn unknown_numbers(place: &Place, name: &str) -> Vec<u64> {
+    let info = dwarfsck().args(["-j", "-d3"]).arg(place.path(name));
+    let info = json::parse(&stdout(&info.succeed())).unwrap();
+    let sections = info["sections"].as_array().unwrap().iter();
+    let numbers = sections.filter_map(|section| section["type_number"].as_u64());
+    numbers.collect()
+}
+
 fn check(path: &PathBuf) -> Outcome {
     dwarfsck().args(["--check-integrity"]).arg(path).succeed()
 }
@@ -84,6 +93,7 @@ fn types_of_the_future_only_warn_and_are_carried_along() {
         let seen = check(&place.path(name));
         assert!(seen.stderr.contains("unknown section type 77"), "{seen}");
         let carried = stored(&place, name, "UNKNOWN");
+        assert_eq!(unknown_numbers(&place, name), [77, 78]);
         assert_eq!(carried, [&b"later"[..], b"even later"], "{name}");
     }
 }

@@ -14,7 +14,7 @@ use super::super::{Mkdwarfs, history};
 use crate::common::exit::Failure;
 use crate::common::logger::Logger;
 use crate::common::program;
-use crate::common::{arguments, clock};
+use crate::common::{arguments, clock, size};
 
 /// Options that do something for every rewriting.
 const ALWAYS: [&str; 31] = [
@@ -160,18 +160,24 @@ pub(super) fn fit(
         fitting.compression = block_compression(options, level)?;
         least = durin_rewrite::least_memory(image, &fitting)?;
     }
-    let [least_mib, limit_mib] = [least, limit].map(|bytes| bytes.div_ceil(1 << 20));
     if least > limit {
+        let with = match (fitting.recompress.blocks, is_free) {
+            (false, _) => "",
+            (true, true) => ", even with blocks compressed as at a low level",
+            (true, false) => " with this --compression",
+        };
         return Err(Failure::Usage(format!(
-            "rewriting this image takes at least {least_mib} MiB of memory, more than --memory-limit of {limit_mib} MiB; \
-             --recompress=metadata or a --compression that needs less takes less"
+            "rewriting this image takes at least {} of memory{with}, more than the {} of --memory-limit",
+            size::display(least),
+            size::display(limit)
         )));
     }
     if level < asked {
         logger.warn(format!(
-            "blocks are compressed as at level {level}: with blocks of {} MiB, level {asked} takes more than the memory \
-             limit of {limit_mib} MiB",
-            u64::from(image.block_size()).div_ceil(1 << 20)
+            "blocks are compressed as at level {level}: with blocks of {}, level {asked} takes more than the memory limit \
+             of {}",
+            size::display(image.block_size().into()),
+            size::display(limit)
         ));
     }
     Ok(fitting)
