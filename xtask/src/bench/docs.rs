@@ -55,13 +55,15 @@ fn record_dir() -> PathBuf {
     workspace::benchmarks().join("record")
 }
 
-/// Adds the runs of a record that are not there yet, each suite's to its own file.
+/// Adds the runs of a record that are not there yet, each suite's to its own file, in place of those of another tree that
+/// had the same name.
 fn keep(record: &Path, dir: &Path) -> Result<()> {
     ensure!(record.is_file(), "no record {}", record.display());
     for sample in Record::open(record)?.samples() {
         let mut sample = sample.clone();
         sample.report = Value::Null;
         let mut kept = Record::open(&dir.join(format!("{}.jsonl", sample.suite)))?;
+        kept.forget_other_trees(&sample)?;
         if !kept.samples().contains(&sample) {
             kept.append(sample)?;
         }
@@ -159,6 +161,16 @@ mod tests {
         }
         let kept = Record::open(&dir.path().join("size.jsonl")).unwrap();
         assert_eq!(kept.samples(), [sample("a", "durin-l1", 1, 1.0)]);
+
+        let path = dir.path().join("newer.jsonl");
+        let mut other = sample("a", "durin-l3", 1, 1.0);
+        other.corpus_bytes += 1;
+        let mut record = Record::open(&path).unwrap();
+        record.append(other.clone()).unwrap();
+        record.append(sample("b", "durin-l1", 1, 1.0)).unwrap();
+        keep(&path, dir.path()).unwrap();
+        let kept = Record::open(&dir.path().join("size.jsonl")).unwrap();
+        assert_eq!(kept.samples(), [other, sample("b", "durin-l1", 1, 1.0)]);
     }
 
     #[test]

@@ -142,6 +142,26 @@ impl Record {
         self.samples.iter().filter(is_settled).count()
     }
 
+    /// Takes out runs of another tree that had the same name.
+    pub(crate) fn forget_other_trees(&mut self, sample: &Sample) -> Result<()> {
+        let is_other = |old: &Sample| {
+            old.corpus == sample.corpus
+                && (old.corpus_files, old.corpus_bytes)
+                    != (sample.corpus_files, sample.corpus_bytes)
+        };
+        if !self.samples.iter().any(is_other) {
+            return Ok(());
+        }
+        self.samples.retain(|old| !is_other(old));
+        let mut text = String::new();
+        for sample in &self.samples {
+            text.push_str(&serde_json::to_string(sample)?);
+            text.push('\n');
+        }
+        let context = || format!("cannot write {}", self.path.display());
+        std::fs::write(&self.path, text).with_context(context)
+    }
+
     /// Adds a run, on disk first.
     pub(crate) fn append(&mut self, sample: Sample) -> Result<()> {
         let context = || format!("cannot write {}", self.path.display());

@@ -216,14 +216,21 @@ fn measure(session: &mut Session, plan: &Plan, measured: &mut Measured) -> Resul
                 match once(session, plan, measured, one, job, round, &mut expected)? {
                     Done::Right => {}
                     Done::Failed => failures += 1,
-                    Done::TimeOver => left_out.push(tool(one.system, job)),
+                    Done::TimeOver => left_out.push((job.name.as_str(), one.system.name.as_str())),
                 }
             }
         }
     }
-    if !left_out.is_empty() {
-        let name = &measured.corpus.name;
-        say!("{name}: skipped, the time is over: {}", left_out.join(", "));
+    for job in &jobs {
+        let of_job = left_out.iter().filter(|(name, _)| *name == job.name);
+        let systems: Vec<&str> = of_job.map(|(_, system)| *system).collect();
+        if !systems.is_empty() {
+            let (corpus, systems) = (&measured.corpus.name, systems.join(", "));
+            say!(
+                "{corpus} {}: skipped, the time is over: {systems}",
+                job.name
+            );
+        }
     }
     measured.corpus.forget();
     Ok(failures)
@@ -261,6 +268,9 @@ fn prepared<'a>(
             Ok(Some(why)) => {
                 say!("{name} {}: wrong: {why}", system.name);
                 failures += 1;
+            }
+            Err(_) if session.is_over() => {
+                say!("{name} {}: skipped, the time is over", system.name);
             }
             Err(error) => say!("{name} {}: skipped, {error:#}", system.name),
         }
