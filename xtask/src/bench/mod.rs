@@ -88,7 +88,7 @@ Options of all suites
 pub(crate) fn run(arguments: &[String]) -> Result<()> {
     let is_there = |name: &str| arguments.iter().any(|argument| argument == name);
     if is_there("--help") || is_there("-h") {
-        print!("{HELP}");
+        say!("{}", HELP.trim_end());
         return Ok(());
     }
     if is_there("--docs") {

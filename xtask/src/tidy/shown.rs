@@ -43,8 +43,8 @@ pub(super) fn check(path: &Path, text: &str, read: impl Fn(&Path) -> String) -> 
 /// What stands in the last cell of a row, whose cells may have `\|` in them.
 fn last_cell(row: &str) -> &str {
     let row = row.trim_end().trim_end_matches('|');
-    let bars = row.match_indices('|').map(|(at, _)| at);
-    let start = bars.filter(|at| !row[..*at].ends_with('\\')).last();
+    let mut bars = row.match_indices('|').map(|(at, _)| at);
+    let start = bars.rfind(|at| !row[..*at].ends_with('\\'));
     start.map_or(row, |at| &row[at + 1..]).trim()
 }
 
