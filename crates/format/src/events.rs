@@ -79,7 +79,7 @@ mod tests {
 
     impl Events for Places {
         fn message(&self, message: &Message<'_>) {
-            let mut places = self.0.lock().unwrap();
+            let mut places = self.0.lock().expect("no thread panicked");
             places.push((message.severity, message.place.line()));
         }
     }
@@ -95,6 +95,13 @@ mod tests {
         let expect = [Severity::Error, Severity::Warn, Severity::Info]
             .into_iter()
             .zip(line + 1..);
-        assert!(places.0.into_inner().unwrap().into_iter().eq(expect));
+        assert!(
+            places
+                .0
+                .into_inner()
+                .expect("no thread panicked")
+                .into_iter()
+                .eq(expect)
+        );
     }
 }

@@ -181,6 +181,40 @@ fn completions_name_options_and_subcommands() {
 }
 
 #[test]
+fn bash_completes() {
+    let dir = tempfile::tempdir().unwrap();
+    let run = durin().args(["completions", "bash"]);
+    run.arg(dir.path()).succeed();
+    // What the shell itself does when the key is pressed.
+    let script = r#"
+        for file in "$0"/*.bash; do . "$file"; done
+        complete_line() {
+            COMP_WORDS=("$@") COMP_CWORD=$(($# - 1)) COMPREPLY=()
+            local registered; registered=$(complete -p "$1")
+            local function=${registered#*-F }
+            "${function%% *}" "$1" "${@: -1}" "${@: -2:1}"
+            echo "${COMPREPLY[@]}"
+        }
+        complete_line mkdwarfs --recompress
+        complete_line dwarfsck --check
+        complete_line dwarfsextract --skip
+        complete_line dwarfs --auto
+        complete_line durin gr
+        complete_line durin grep --co
+    "#;
+    let run = Run::new("bash").args(["-c", script]).arg(dir.path());
+    assert_eq!(
+        stdout(&run.succeed()),
+        "--recompress --recompress-categories\n\
+         --checksum --check-integrity\n\
+         --skip-devices --skip-specials\n\
+         --auto-mountpoint\n\
+         grep\n\
+         --count --context\n"
+    );
+}
+
+#[test]
 fn usage_errors_exit_with_1() {
     for (run, part) in [
         (mkdwarfs(), "--input"),
