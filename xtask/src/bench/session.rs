@@ -204,10 +204,7 @@ impl Session {
 
     /// The time for what must be there before anything is measured: only a limit of all counts.
     pub(crate) fn bounded_before(&self, defined: Duration) -> Duration {
-        match self.end {
-            Some(_) => self.bounded(defined),
-            None => defined,
-        }
+        defined.min(self.left())
     }
 
     /// The time that is left for everything.
