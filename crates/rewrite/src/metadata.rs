@@ -2,6 +2,7 @@
 
 use durin_codec::{Spec, decompress};
 use durin_format::limits::{METADATA_BYTES_MAX, SCHEMA_BYTES_MAX};
+use durin_format::metadata::FreezeStyle;
 use durin_format::section::{CompressionType, SectionType};
 use durin_format::{Error, Result};
 use durin_reader::{Image, RawSection, Section};
@@ -48,9 +49,9 @@ pub(crate) fn describe(
         };
         let metadata = rebuild::metadata(image, plan, cut, rebuild, &target)?;
         let chunks = Some(metadata.chunks.len() as u64);
-        let frozen = metadata.freeze()?;
-        drop(metadata);
         let [schema_spec, data_spec] = specs;
+        let frozen = metadata.freeze_as(FreezeStyle::for_image(!data_spec.is_null()))?;
+        drop(metadata);
         let schema = encode(
             first,
             SectionType::MetadataV2Schema,

@@ -10,7 +10,7 @@ use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
 use durin_codec::Spec;
 use durin_format::Result;
 use durin_format::history::History;
-use durin_format::metadata::Metadata;
+use durin_format::metadata::{FreezeStyle, Metadata};
 use durin_format::section::SectionType;
 
 use crate::analyze::{Analysis, analyze};
@@ -119,7 +119,8 @@ fn run(context: Context<'_>, output: &mut dyn Write) -> Result<Report> {
     let Analysis {
         contents, sketches, ..
     } = analysis;
-    let ordering_bytes = sketches.bytes() + ORDER_BYTES_PER_CONTENT_MAX * u64::from(contents.len());
+    let ordering_bytes = sketches.bytes()
+        + ORDER_BYTES_PER_CONTENT_MAX * (u64::from(contents.len()) + sketches.slice_count());
     drop(sketches);
 
     begin(Phase::Writing, "building blocks");
@@ -337,9 +338,9 @@ fn write_metadata(
     // Compressing takes long for millions of files, and must not keep a user waiting who wants to stop.
     let sections = run_detached(context, move || {
         let _thread = entry.enter();
-        let frozen = metadata.freeze()?;
-        drop(metadata);
         let [schema_spec, metadata_spec, history_spec] = specs;
+        let frozen = metadata.freeze_as(FreezeStyle::for_image(!metadata_spec.is_null()))?;
+        drop(metadata);
         let history = history.map(|entry| {
             let entries = vec![entry];
             History { entries }.encode()

@@ -77,7 +77,7 @@ pub(crate) fn streams(
             tree,
             files,
             contents,
-            &settings.order,
+            &settings,
             fragments,
             &analysis.sketches,
         )?;

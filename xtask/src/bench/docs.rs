@@ -15,9 +15,10 @@ use crate::say::say;
 use crate::workspace::{self, check_options, option};
 
 /// The documents with places for figures.
-const DOCUMENTS: [&str; 5] = [
+const DOCUMENTS: [&str; 6] = [
     "README.md",
     "docs/comparison.md",
+    "docs/format.md",
     "docs/levels.md",
     "docs/ordering.md",
     "docs/segmentation.md",

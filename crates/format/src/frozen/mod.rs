@@ -13,4 +13,5 @@ pub(crate) mod value;
 pub mod view;
 pub(crate) mod write;
 
+pub use solve::Widths;
 pub use write::Alignment;

@@ -18,6 +18,7 @@ use super::write::Alignment;
 #[derive(Debug)]
 pub(crate) struct Solver {
     alignment: Alignment,
+    widths: Widths,
     /// Bytes from the start of the section at which the next array goes.
     cursor: u64,
     /// Whether a layout grew in this pass.
@@ -25,11 +26,22 @@ pub(crate) struct Solver {
     first_pass: bool,
 }
 
+/// How wide integers are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Widths {
+    /// As many bits as the largest takes, as the reference has them.
+    #[default]
+    Bits,
+    /// As many whole bytes. A compressor, which sees bytes, so finds values that repeat.
+    Bytes,
+}
+
 /// Returns the layout of `value` as the root of a section.
-pub(crate) fn solve<V: Value>(value: &V, alignment: Alignment) -> Node {
+pub(crate) fn solve<V: Value>(value: &V, alignment: Alignment, widths: Widths) -> Node {
     let mut root = V::shape();
     let mut solver = Solver {
         alignment,
+        widths,
         cursor: 0,
         grew: true,
         first_pass: true,
@@ -60,6 +72,14 @@ impl Solver {
         self.grow(&mut member.node.bits, bits);
         member.bit = end;
         end + member.node.bits
+    }
+
+    /// Returns the width of a field for an integer of so many bits.
+    pub(crate) fn width(&self, bits: u32) -> u32 {
+        match self.widths {
+            Widths::Bits => bits,
+            Widths::Bytes => bits.next_multiple_of(8),
+        }
     }
 
     /// Measures a list of which the whole has the parts distance, count and item.

@@ -34,8 +34,8 @@ macro_rules! integer {
                 Node::default()
             }
 
-            fn measure(&self, _: &mut Node, _: &mut Solver, _: u64) -> u32 {
-                Self::BITS - self.leading_zeros()
+            fn measure(&self, _: &mut Node, solver: &mut Solver, _: u64) -> u32 {
+                solver.width(Self::BITS - self.leading_zeros())
             }
 
             fn write(&self, node: &Node, out: &mut Output, at: Position) {

@@ -3,7 +3,7 @@
 use super::model::Metadata;
 use crate::error::Result;
 use crate::frozen::schema::{Schema, Style};
-use crate::frozen::{Alignment, solve, thaw, write};
+use crate::frozen::{Alignment, Widths, solve, thaw, write};
 
 /// The metadata as it stands in an image, before compression.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -14,13 +14,30 @@ pub struct Frozen {
     pub data: Vec<u8>,
 }
 
-/// Which of the reference's habits to follow; each style means the same to readers.
+/// Which layout to choose; each style means the same to readers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FreezeStyle {
     /// How arrays are aligned.
     pub alignment: Alignment,
+    /// How wide fields are.
+    pub widths: Widths,
     /// How the schema is written.
     pub schema: Style,
+}
+
+impl FreezeStyle {
+    /// The style that makes a new image smaller: narrow if the metadata is stored as it is, else easy to compress.
+    #[must_use]
+    pub fn for_image(is_compressed: bool) -> Self {
+        Self {
+            widths: if is_compressed {
+                Widths::Bytes
+            } else {
+                Widths::Bits
+            },
+            ..Self::default()
+        }
+    }
 }
 
 impl Metadata {
@@ -39,7 +56,7 @@ impl Metadata {
     /// # Errors
     /// As [`freeze`](Self::freeze).
     pub fn freeze_as(&self, style: FreezeStyle) -> Result<Frozen> {
-        let root = solve::solve(self, style.alignment);
+        let root = solve::solve(self, style.alignment, style.widths);
         Ok(Frozen {
             schema: root.to_schema()?.encode(style.schema),
             data: write::write(self, &root, style.alignment),
@@ -122,6 +139,26 @@ mod tests {
             }),
             ..Metadata::default()
         }
+    }
+
+    #[test]
+    fn whole_bytes_say_the_same() {
+        let style = FreezeStyle::for_image(true);
+        let mut metadata = example();
+        metadata.chunks = (0..100)
+            .map(|n| Chunk {
+                block: n % 3,
+                offset: n << 9,
+                size: 70_000 + n,
+            })
+            .collect();
+        let wide = metadata.freeze_as(style).unwrap();
+        let narrow = metadata.freeze_as(FreezeStyle::for_image(false)).unwrap();
+        assert_eq!(narrow, metadata.freeze().unwrap());
+        // 2 bits, 16 and 17 become 8, 16 and 24.
+        assert!(wide.data.len() >= narrow.data.len() + 100 * (48 - 35) / 8);
+        let thawed = Metadata::thaw(&wide.schema, &wide.data).unwrap();
+        assert_eq!(thawed, metadata);
     }
 
     #[test]

@@ -22,6 +22,7 @@ fn style_of(stored: &Stored, metadata: &Metadata) -> FreezeStyle {
             Some(0x45) => Style::VersionFirst,
             _ => Style::Ascending,
         },
+        ..FreezeStyle::default()
     }
 }
 

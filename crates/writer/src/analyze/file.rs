@@ -96,6 +96,9 @@ impl<'a> Worker<'a> {
             findings: None,
             wants_sketch: !pass.kinds.is_empty() && file.size <= sketched_max,
         };
+        for sketcher in &mut self.sketchers {
+            sketcher.begin(file.size);
+        }
         let mut is_begun = false;
         let mut len = 0;
         'extents: for extent in extents.map_or(&whole[..], |extents| extents) {
@@ -137,8 +140,12 @@ impl<'a> Worker<'a> {
         }
         if !self.sketchers.is_empty() {
             findings.sketched.push(index);
-            let sketches = self.sketchers.iter_mut().map(Sketcher::finish);
-            findings.sketches.extend(sketches);
+            for (sketch, slices) in self.sketchers.iter_mut().map(Sketcher::finish) {
+                findings.sketches.push(sketch);
+                if !slices.sketches.is_empty() {
+                    findings.slices.push((index, slices));
+                }
+            }
         }
         if let Some(ranked) = state.finish() {
             findings.kinds.push((index, ranked));
@@ -231,9 +238,10 @@ impl File<'_> {
         }
         if self.wants_sketch {
             for sketcher in &mut *sketchers {
-                sketcher.update(piece);
+                sketcher.update(offset, piece);
             }
-            self.wants_sketch = !sketchers.iter().all(Sketcher::has_enough);
+            let end = offset + piece.len() as u64;
+            self.wants_sketch = !sketchers.iter().all(|sketcher| sketcher.has_enough(end));
         }
         if let Some((_, Claim::Image(image))) = &mut self.claim {
             image.look(offset, piece);

@@ -21,11 +21,11 @@ use crate::context::Context;
 use crate::dedupe::{self, Candidates, ContentIndex, Contents, Hash};
 use crate::files::{FileIndex, Files};
 use crate::order::sketch_kind;
-use crate::sketch::{Sketch, SketchKind};
+use crate::sketch::{Sketch, SketchKind, SliceSketch, Slices};
 use crate::sparse::SparseFiles;
 use crate::stats::Stage;
 use crate::sync::in_parallel;
-use crate::tree::{Tree, bytes_of};
+use crate::tree::{Tree, bytes_of, count_of};
 
 /// The most files that a thread takes at once, which makes taking small ones cheap.
 const BATCH_MAX: usize = 16;
@@ -69,6 +69,8 @@ struct Ranked {
 #[derive(Debug, Default)]
 pub(crate) struct Sketches {
     of_kinds: Vec<(SketchKind, Vec<Sketch>)>,
+    /// Of large contents, if an order looks at similarity.
+    slices: HashMap<ContentIndex, Slices>,
 }
 
 impl Sketches {
@@ -78,12 +80,22 @@ impl Sketches {
         sketches.get(content as usize)
     }
 
+    /// Returns the slices of a content, if it is large and an order looks at its similarity.
+    pub(crate) fn slices(&self, content: ContentIndex) -> Option<&Slices> {
+        self.slices.get(&content)
+    }
+
+    /// How many slices all contents have.
+    pub(crate) fn slice_count(&self) -> u64 {
+        let counts = self.slices.values().map(|slices| slices.sketches.len());
+        counts.sum::<usize>() as u64
+    }
+
     /// Bytes in memory.
     pub(crate) fn bytes(&self) -> u64 {
-        self.of_kinds
-            .iter()
-            .map(|(_, sketches)| bytes_of(sketches))
-            .sum()
+        let of_kinds = self.of_kinds.iter();
+        let of_contents: u64 = of_kinds.map(|(_, sketches)| bytes_of(sketches)).sum();
+        of_contents + self.slice_count() * size_of::<SliceSketch>() as u64
     }
 }
 
@@ -194,6 +206,7 @@ struct Findings {
     sketched: Vec<FileIndex>,
     /// For each of these files as many as the pass has kinds.
     sketches: Vec<Sketch>,
+    slices: Vec<(FileIndex, Slices)>,
     kinds: Vec<(FileIndex, Ranked)>,
 }
 
@@ -257,7 +270,13 @@ impl Pass<'_> {
             }
         }
         let mut of_file = HashMap::new();
+        let mut slices = HashMap::new();
         for part in parts {
+            for (file, of_file) in part.slices {
+                if let Some(content) = content_of[file as usize] {
+                    slices.insert(count_of(content), of_file);
+                }
+            }
             let of_files = part.sketches.chunks(self.kinds.len().max(1));
             for (file, sketches) in part.sketched.iter().zip(of_files) {
                 let Some(content) = content_of[*file as usize] else {
@@ -277,7 +296,7 @@ impl Pass<'_> {
                 categories: interner.list,
                 of_file,
             },
-            sketches: Sketches { of_kinds },
+            sketches: Sketches { of_kinds, slices },
         }
     }
 
@@ -289,7 +308,7 @@ impl Pass<'_> {
     fn number(&self, category: Category) -> FoundIndex {
         let mut interner = self.interner.lock().unwrap_or_else(PoisonError::into_inner);
         let key = (category.name.clone(), category.subcategory.clone());
-        let next = crate::tree::count_of(interner.list.len() + 1);
+        let next = count_of(interner.list.len() + 1);
         match interner.places.entry(key) {
             std::collections::btree_map::Entry::Occupied(known) => *known.get(),
             std::collections::btree_map::Entry::Vacant(free) => {

@@ -12,12 +12,12 @@ use durin_format::Result;
 
 use self::by_name::Names;
 use crate::analyze::Sketches;
-use crate::category::Fragment;
+use crate::category::{Fragment, StreamSettings};
 use crate::context::Context;
 use crate::dedupe::Contents;
 use crate::files::Files;
 use crate::options::{NilsimsaOptions, Order};
-use crate::sketch::{Sketch, SketchKind};
+use crate::sketch::{Sketch, SketchKind, SliceSketch, Slices};
 use crate::tree::Tree;
 
 /// What ordering takes for each content beside the sketches, at most. Much less in
@@ -42,12 +42,13 @@ pub(crate) fn order(
     tree: &Tree,
     files: &Files,
     contents: &Contents,
-    order: &Order,
+    settings: &StreamSettings,
     fragments: Vec<Fragment>,
     sketches: &Sketches,
 ) -> Result<Vec<Fragment>> {
     let ordering = Ordering {
         context,
+        settings,
         names: Names {
             tree,
             files,
@@ -55,7 +56,7 @@ pub(crate) fn order(
         },
         sketches,
     };
-    let ordered = ordering.by_options(order, fragments);
+    let ordered = ordering.by_options(&settings.order, fragments);
     context.check_cancelled()?;
     Ok(ordered)
 }
@@ -64,11 +65,12 @@ pub(crate) fn order(
 #[derive(Clone, Copy)]
 struct Ordering<'a> {
     context: Context<'a>,
+    settings: &'a StreamSettings,
     names: Names<'a>,
     sketches: &'a Sketches,
 }
 
-impl Ordering<'_> {
+impl<'a> Ordering<'a> {
     fn by_options(self, order: &Order, fragments: Vec<Fragment>) -> Vec<Fragment> {
         let names = self.names;
         match order {
@@ -101,19 +103,38 @@ impl Ordering<'_> {
 
     fn by_similarity(self, fragments: &[Fragment]) -> Vec<Fragment> {
         let none = Sketch::default();
-        let item = |fragment: &Fragment| {
-            let sketch = self.sketches.of(SketchKind::Similarity, fragment.content);
-            similarity::Item {
-                sketch: sketch.unwrap_or(&none),
-                name: self.names.first_name(fragment.content),
+        let mut items = Vec::with_capacity(fragments.len());
+        let mut parts = Vec::with_capacity(fragments.len());
+        for fragment in fragments {
+            if let Some(slices) = self.slices(fragment) {
+                for (part, sketch) in slices_of(*fragment, slices) {
+                    parts.push(part);
+                    items.push(similarity::Item {
+                        words: sketch,
+                        name: None,
+                    });
+                }
+                continue;
             }
-        };
-        let items: Vec<_> = fragments.iter().map(item).collect();
+            let sketch = self.sketches.of(SketchKind::Similarity, fragment.content);
+            parts.push(*fragment);
+            items.push(similarity::Item {
+                words: sketch.unwrap_or(&none).words(),
+                name: Some(self.names.first_name(fragment.content)),
+            });
+        }
         let places = similarity::order(self.context, &items);
-        places
-            .into_iter()
-            .map(|place| fragments[place as usize])
-            .collect()
+        let ordered = places.into_iter().map(|place| parts[place as usize]);
+        joined(ordered)
+    }
+
+    /// Returns the slices of a content that may be stored apart.
+    fn slices(self, fragment: &Fragment) -> Option<&'a Slices> {
+        // Where samples or pixels belong together, they follow each other. What is not compressed gains nothing.
+        let is_divisible = self.settings.granularity == 1 && !self.settings.compression.is_null();
+        self.sketches
+            .slices(fragment.content)
+            .filter(|_| is_divisible)
     }
 
     fn by_nilsimsa(self, options: NilsimsaOptions, fragments: &[Fragment]) -> Vec<Fragment> {
@@ -131,4 +152,41 @@ impl Ordering<'_> {
             .map(|place| fragments[place as usize])
             .collect()
     }
+}
+
+/// Cuts a fragment where slices of its content end.
+fn slices_of(
+    fragment: Fragment,
+    slices: &Slices,
+) -> impl Iterator<Item = (Fragment, &SliceSketch)> {
+    let end = fragment.offset + fragment.len;
+    let mut offset = fragment.offset;
+    let ends = slices.ends(end).zip(&slices.sketches);
+    ends.filter_map(move |(slice_end, sketch)| {
+        let len = slice_end.min(end).checked_sub(offset)?;
+        let part = Fragment {
+            content: fragment.content,
+            offset,
+            len,
+        };
+        offset += len;
+        (len > 0).then_some((part, sketch))
+    })
+}
+
+/// Makes slices one again that follow each other as in their content.
+fn joined(fragments: impl Iterator<Item = Fragment>) -> Vec<Fragment> {
+    let mut joined: Vec<Fragment> = Vec::new();
+    for fragment in fragments {
+        match joined.last_mut() {
+            Some(last)
+                if last.content == fragment.content
+                    && last.offset + last.len == fragment.offset =>
+            {
+                last.len += fragment.len;
+            }
+            _ => joined.push(fragment),
+        }
+    }
+    joined
 }

@@ -14,7 +14,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::context::Context;
-use crate::sketch::{SKETCH_WORDS, Sketch};
+use crate::sketch::{SKETCH_WORDS, shared};
 use crate::sync::map_in_parallel;
 use crate::tree::count_of;
 
@@ -28,6 +28,10 @@ const SHARED_MIN: u32 = 8;
 /// namesakes with nothing but a licence in common, was larger than with 3.
 const SHARED_MIN_OF_NAMESAKES: u32 = 3;
 
+/// How many of thirty-two slices of large contents must share. What they would stay next to is no more like them than
+/// anything else, other than with files of one directory. On versions of programs, 3 and 8 made larger images.
+const SHARED_MIN_OF_SLICES: u32 = 4;
+
 /// Parts into which hashes are divided: enough to share them out, few enough to go through all sketches for each.
 const PARTS: u32 = 32;
 
@@ -40,9 +44,10 @@ const NONE: u32 = u32::MAX;
 /// What is ordered.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Item<'a> {
-    pub(super) sketch: &'a Sketch,
-    /// The last component of the path.
-    pub(super) name: &'a [u8],
+    /// The hashes of its sketch.
+    pub(super) words: &'a [u32],
+    /// The last component of the path; none for a slice of a large content.
+    pub(super) name: Option<&'a [u8]>,
 }
 
 /// Returns the places of all items in the order of storage.
@@ -76,7 +81,7 @@ fn find_in_part(
 ) {
     occurrences.clear();
     for (place, item) in (0..).zip(items) {
-        let hashes = item.sketch.words().iter().filter(|hash| **hash != 0);
+        let hashes = item.words.iter().filter(|hash| **hash != 0);
         let hashes = hashes.filter(|hash| **hash % PARTS == part);
         occurrences.extend(hashes.map(|hash| (*hash, place)));
     }
@@ -89,11 +94,20 @@ fn find_in_part(
             continue;
         }
         let (item, model) = (items[place as usize], items[earlier as usize]);
-        let shared = item.sketch.shared_with(model.sketch);
-        if shared >= SHARED_MIN || shared >= SHARED_MIN_OF_NAMESAKES && item.name == model.name {
+        let shared = shared(item.words, model.words);
+        if shared >= required(item, model) {
             let found = u64::from(shared) << 32 | u64::from(earlier);
             best[place as usize].fetch_max(found, Ordering::Relaxed);
         }
+    }
+}
+
+/// How many hashes an item and its model must share.
+fn required(item: Item<'_>, model: Item<'_>) -> u32 {
+    match (item.name, model.name) {
+        (None, None) => SHARED_MIN_OF_SLICES,
+        (item, model) if item == model => SHARED_MIN_OF_NAMESAKES,
+        _ => SHARED_MIN,
     }
 }
 
@@ -133,6 +147,7 @@ mod tests {
 
     use super::*;
     use crate::options::{BuildOptions, Input};
+    use crate::sketch::Sketch;
     use crate::stats::Stats;
 
     /// Orders sketches that have no names in common, with a number of threads.
@@ -141,7 +156,12 @@ mod tests {
             .map(|place| format!("{place}").into_bytes())
             .collect();
         let items = sketches.iter().zip(&names);
-        let items: Vec<_> = items.map(|(sketch, name)| Item { sketch, name }).collect();
+        let items: Vec<_> = items
+            .map(|(sketch, name)| Item {
+                words: sketch.words(),
+                name: Some(name),
+            })
+            .collect();
         order_items(threads, &items)
     }
 
@@ -188,12 +208,14 @@ mod tests {
             sketch(1, 2, 4),
         ];
         let with_names = |names: [&'static str; 4]| {
-            let items = sketches.iter().zip(names);
-            let item = |(sketch, name): (_, &'static str)| Item {
-                sketch,
-                name: name.as_bytes(),
-            };
-            order_items(1, &items.map(item).collect::<Vec<_>>())
+            let mut items = Vec::new();
+            for (sketch, name) in sketches.iter().zip(names) {
+                items.push(Item {
+                    words: sketch.words(),
+                    name: Some(name.as_bytes()),
+                });
+            }
+            order_items(1, &items)
         };
         assert_eq!(with_names(["a", "b", "a", "a"]), [0, 2, 1, 3]);
         assert_eq!(with_names(["a", "b", "c", "d"]), [0, 1, 2, 3]);

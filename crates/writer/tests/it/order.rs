@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::Path;
 
+use durin_codec::Spec;
 use durin_reader::{FileKind, Place};
 use durin_testkit::random::Random;
 use durin_writer::{BuildOptions, NilsimsaOptions, Order};
@@ -175,6 +176,48 @@ fn large_files_come_first() {
         assert_eq!(order[..2], ["z/larger", "z/large"]);
         assert_eq!(order.len(), 30);
     }
+}
+
+/// Versions of one program: none of its bytes stays where it was, and passages of 40 bytes stay as they are.
+fn put_programs(dir: &Path) {
+    let mut random = Random::new(11);
+    let passages: Vec<[u8; 40]> = (0..40_000)
+        .map(|_| std::array::from_fn(|_| random.next().to_le_bytes()[3]))
+        .collect();
+    for version in 0..3_u32 {
+        let mut program = vec![0; 5000 * version as usize];
+        for (place, passage) in (0..).zip(&passages) {
+            program.extend(passage);
+            program.extend((version.wrapping_mul(0x9e37_79b9) ^ place).to_le_bytes());
+        }
+        put(dir, &[(&format!("v{version}/program"), &program)]);
+    }
+}
+
+#[test]
+fn slices_of_large_files_follow_those_they_are_like() {
+    let dir = tempfile::tempdir().unwrap();
+    put_programs(dir.path());
+    let build_with = |order| {
+        let mut options = options_for(dir.path(), order);
+        options.block_size_bits = 20;
+        options.compression = Spec::parse("zstd:level=3").unwrap().into();
+        build(&options)
+    };
+    let by_path = build_with(Order::Path);
+    let by_similarity = build_with(Order::Similarity);
+    let slices = |built: &Built| {
+        let image = built.image();
+        let is_second = |path: &[u8]| path == b"v1/program";
+        let mut steps = image.walk().map(Result::unwrap);
+        let step = steps.find(|step| is_second(&step.path)).unwrap();
+        image.chunks(step.attr.inode).unwrap().count()
+    };
+    assert_eq!(slices(&by_path), 3, "two borders of blocks");
+    assert!(slices(&by_similarity) >= 6, "1.7 MB in slices of 256 KiB");
+    // A block by path has parts of two versions that are not alike; one by similarity has the same part of all three.
+    let (path, similarity) = (by_path.bytes.len(), by_similarity.bytes.len());
+    assert!(similarity * 10 < path * 7, "{similarity} of {path}");
 }
 
 #[test]
