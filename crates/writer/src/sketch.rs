@@ -388,7 +388,7 @@ mod tests {
     #[test]
     fn slices_have_sketches_of_their_own() {
         let kind = SketchKind::Similarity;
-        let slice_words = u32::try_from(SLICE_LEN / 4).unwrap();
+        let slice_words = u32::try_from(SLICE_LEN / 4).expect("some ten thousand");
         let part = |seed| noise(seed, slice_words);
         let data = [part(1), part(2), part(3), noise(4, 100)].concat();
         let (whole, slices) = sketches(kind, &data, 100_003);
