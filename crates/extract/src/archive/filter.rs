@@ -83,7 +83,7 @@ fn compress(filter: &Filter, receiver: &Receiver<Work>) {
     for (chunk, done) in receiver {
         let stream = match &mut encoder {
             Ok(encoder) => {
-                let mut out = Vec::new();
+                let mut out = Vec::with_capacity(chunk.len());
                 encoder.encode(&chunk, &mut out).map(|()| out)
             }
             Err(error) => Err(Error::new(error.kind(), error.to_string())),
@@ -147,7 +147,8 @@ impl Write for Chunks<'_> {
         let room = self.chunk_len - self.chunk.len();
         let (now, _) = data.split_at(data.len().min(room));
         if self.chunk.capacity() == 0 {
-            self.chunk.reserve_exact(self.chunk_len.min(64 << 10));
+            // All at once: what is not written to takes no memory, and buffers that grow leave others behind.
+            self.chunk.reserve_exact(self.chunk_len);
         }
         self.chunk.extend_from_slice(now);
         if self.chunk.len() == self.chunk_len {
