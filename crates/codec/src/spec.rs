@@ -87,6 +87,15 @@ impl Spec {
         self.0 == Algorithm::Null
     }
 
+    /// Returns whether repetitions are found however far apart in a block they are; LZ4 looks 64 KiB back.
+    #[must_use]
+    pub fn sees_whole_blocks(&self) -> bool {
+        matches!(
+            self.0,
+            Algorithm::Zstd(_) | Algorithm::Lzma(_) | Algorithm::Brotli(_)
+        )
+    }
+
     /// Returns whether [`Self::encoder`] needs to be told the layout of the data.
     #[must_use]
     pub fn requires_metadata(&self) -> bool {

@@ -130,8 +130,9 @@ impl<'a> Ordering<'a> {
 
     /// Returns the slices of a content that may be stored apart.
     fn slices(self, fragment: &Fragment) -> Option<&'a Slices> {
-        // Where samples or pixels belong together, they follow each other. What is not compressed gains nothing.
-        let is_divisible = self.settings.granularity == 1 && !self.settings.compression.is_null();
+        // Where samples or pixels belong together, they follow each other. What does not see the whole block gains nothing.
+        let is_divisible =
+            self.settings.granularity == 1 && self.settings.compression.sees_whole_blocks();
         self.sketches
             .slices(fragment.content)
             .filter(|_| is_divisible)

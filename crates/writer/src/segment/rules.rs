@@ -1,6 +1,5 @@
 //! What repetitions are looked for and which of them are worth a chunk.
 
-use durin_format::section::CompressionType;
 use durin_kernels::anchors::{Density, WINDOW};
 
 use crate::category::{StreamSettings, WindowOptions};
@@ -58,12 +57,10 @@ impl Rules {
     /// The rules for data that are stored in this way.
     pub(crate) fn of(settings: &StreamSettings, block_size: u32) -> Self {
         let block_len = settings.block_len(block_size) as usize;
-        let same_block_factor = match settings.compression.compression_type() {
-            CompressionType::None => 1,
-            _ => std::env::var("SBF")
-                .ok()
-                .and_then(|v| v.parse().ok())
-                .unwrap_or(SAME_BLOCK_FACTOR),
+        let same_block_factor = if settings.compression.sees_whole_blocks() {
+            SAME_BLOCK_FACTOR
+        } else {
+            1
         };
         Self::new(
             settings.window,
