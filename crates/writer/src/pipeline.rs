@@ -26,7 +26,7 @@ use crate::filter::Decision;
 use crate::memory::{Budget, Facts, peak_bytes};
 use crate::metadata::Described;
 use crate::options::BuildOptions;
-use crate::order::ORDER_BYTES_PER_CONTENT_MAX;
+use crate::order::{ORDER_BYTES_PER_CONTENT_MAX, ORDER_BYTES_PER_SLICE_MAX};
 use crate::read::{Reader, Source};
 use crate::report::Report;
 use crate::scan;
@@ -120,7 +120,8 @@ fn run(context: Context<'_>, output: &mut dyn Write) -> Result<Report> {
         contents, sketches, ..
     } = analysis;
     let ordering_bytes = sketches.bytes()
-        + ORDER_BYTES_PER_CONTENT_MAX * (u64::from(contents.len()) + sketches.slice_count());
+        + ORDER_BYTES_PER_CONTENT_MAX * u64::from(contents.len())
+        + ORDER_BYTES_PER_SLICE_MAX * sketches.slice_count();
     drop(sketches);
 
     begin(Phase::Writing, "building blocks");

@@ -10,7 +10,7 @@ use durin_kernels::shingles::next_below;
 pub(crate) const SKETCH_WORDS: usize = 16;
 
 /// How many words the sketch of a slice has: a slice has to be told from others much like it.
-const SLICE_SKETCH_WORDS: usize = 32;
+pub(crate) const SLICE_SKETCH_WORDS: usize = 32;
 
 /// How much of a content is looked at for its similarity. Behind that are data of a size that few versions of are kept,
 /// and all of it would be read once more.

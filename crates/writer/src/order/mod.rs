@@ -23,6 +23,8 @@ use crate::tree::Tree;
 /// What ordering takes for each content beside the sketches, at most. Much less in
 /// practice: 44 bytes and what the hashes of one part take for each thread.
 pub(crate) const ORDER_BYTES_PER_CONTENT_MAX: u64 = similarity::BYTES_PER_CONTENT_MAX;
+/// The same for each slice of a large content.
+pub(crate) const ORDER_BYTES_PER_SLICE_MAX: u64 = similarity::BYTES_PER_SLICE_MAX;
 
 /// What an order must know of contents.
 pub(crate) fn sketch_kind(order: &Order) -> SketchKind {

@@ -14,7 +14,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::context::Context;
-use crate::sketch::{SKETCH_WORDS, shared};
+use crate::sketch::{SKETCH_WORDS, SLICE_SKETCH_WORDS, shared};
 use crate::sync::map_in_parallel;
 use crate::tree::count_of;
 
@@ -37,6 +37,9 @@ const PARTS: u32 = 32;
 
 /// What ordering takes for each content beside its sketch, if all hashes were in parts being sorted.
 pub(super) const BYTES_PER_CONTENT_MAX: u64 = 44 + 8 * SKETCH_WORDS as u64;
+
+/// The same for a slice.
+pub(super) const BYTES_PER_SLICE_MAX: u64 = 44 + 8 * SLICE_SKETCH_WORDS as u64;
 
 /// Stands for no item.
 const NONE: u32 = u32::MAX;
