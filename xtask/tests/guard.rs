@@ -201,7 +201,8 @@ fn a_suite_that_is_killed_outright_is_cleaned_up_behind_by_the_next() {
     assert!(!Path::new(&scratch).exists(), "{scratch}: {printed:?}");
     let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap();
     assert!(!mounts.contains(&scratch));
-    // Nobody is there to end what had left its parent.
+    // Nobody is there to end what had lost its parent, or left it.
+    end_waiting(&stage);
     let left = Pid::from_raw(stage.text("ready").parse().unwrap()).unwrap();
     kill_process(left, Signal::KILL).unwrap();
 }
