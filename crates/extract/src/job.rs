@@ -29,8 +29,6 @@ pub(crate) struct Job<'a> {
     pub(crate) dirs: Dirs<'a>,
     /// Whether owners are restored.
     pub(crate) owners: bool,
-    /// The user and the group that new files belong to, as a rule.
-    pub(crate) own: (u32, u32),
 }
 
 /// What has been made so far.
@@ -133,16 +131,7 @@ impl<'a> Job<'a> {
             OwnerRestore::Always => true,
             OwnerRestore::Never => false,
         };
-        let own = (
-            rustix::process::geteuid().as_raw(),
-            rustix::process::getegid().as_raw(),
-        );
-        Self {
-            run,
-            dirs,
-            owners,
-            own,
-        }
+        Self { run, dirs, owners }
     }
 }
 

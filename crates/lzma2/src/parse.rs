@@ -17,7 +17,9 @@ use crate::short::{Candidate, LEN_KNOWN_MAX, ShortMatches, TABLE_COUNT};
 use crate::steps::{Arrival, Context, LITERAL, SHORT_REPEAT_CODE, Step, code};
 
 /// How far a way is followed before it is encoded.
-const WAY_LEN: usize = 1 << 11;
+const WAY_LEN: usize = 1 << 12;
+/// How much of a way is kept that was cut off there: it had to come to just that place, which the best way may not do.
+const KEPT_LEN: usize = WAY_LEN - (1 << 9);
 const PLACE_COUNT: usize = WAY_LEN + 2 * MATCH_LEN_MAX as usize + 8;
 
 /// What is parsed, and by which rules.
@@ -141,6 +143,9 @@ impl Parser {
             place += 1;
         }
         self.collect(place);
+        if place >= WAY_LEN && place < self.last {
+            self.drop_end(KEPT_LEN);
+        }
     }
 
     /// Whether the next place is reached for so little more that a way on from this one hardly wins.
@@ -172,6 +177,18 @@ impl Parser {
             self.steps.extend(literal.into_iter().chain(first));
             place -= arrival.len();
         }
+    }
+
+    /// Leaves the first steps, as many as go no farther than `kept`; one in any case.
+    fn drop_end(&mut self, kept: usize) {
+        let mut way = 0;
+        let is_kept = |step: &&Step| {
+            way += step.len as usize;
+            way <= kept
+        };
+        // The last step comes first.
+        let count = self.steps.iter().rev().take_while(is_kept).count().max(1);
+        self.steps.drain(..self.steps.len() - count);
     }
 
     /// A repeat or match that is long enough to be taken at once.

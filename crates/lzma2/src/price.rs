@@ -125,7 +125,7 @@ pub(crate) struct LengthPrices {
 }
 
 impl LengthPrices {
-    const USES: u32 = 64;
+    const USES: u32 = 16;
 
     fn new() -> Self {
         Self {

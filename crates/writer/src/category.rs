@@ -81,6 +81,8 @@ impl Categories {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Fragment {
     pub(crate) content: ContentIndex,
+    /// If it begins a group of fragments that are alike, what all of them have, in KiB rounded up; 0 within a group.
+    pub(crate) group_kib: u32,
     /// Bytes from the start of the content.
     pub(crate) offset: u64,
     pub(crate) len: u64,

@@ -87,6 +87,7 @@ fn thin(fragments: &mut Vec<Fragment>, whole: u64, input_max: u64, data_len: u64
             let to = end.min(window_start + kept);
             if from < to {
                 thinned.push(Fragment {
+                    group_kib: 0,
                     offset: fragment.offset + (from - at),
                     len: to - from,
                     ..*fragment
@@ -112,6 +113,7 @@ mod tests {
         let settings = StreamSettings::of(&options, categories.get(0));
         let fragment = |content, len| Fragment {
             content,
+            group_kib: 0,
             offset: 0,
             len,
         };

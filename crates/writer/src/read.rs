@@ -37,6 +37,8 @@ pub(crate) struct Piece {
     /// Bytes from the start of the content.
     pub(crate) offset: u64,
     pub(crate) len: u64,
+    /// If it is the first of a fragment that begins a group, what the group has, in KiB; 0 otherwise.
+    pub(crate) group_kib: u32,
     pub(crate) kind: PieceKind,
 }
 
@@ -149,6 +151,7 @@ impl Source<'_> {
             fragment_offset: fragment.offset,
             offset: start,
             len: end - start,
+            group_kib: 0,
             kind,
         };
         let mut regions = Vec::new();
@@ -171,6 +174,9 @@ impl Source<'_> {
         }
         regions.push(region(at, end, PieceKind::Hole));
         regions.retain(|region| region.len > 0);
+        if let Some(first) = regions.first_mut() {
+            first.group_kib = fragment.group_kib;
+        }
         regions.reverse();
         regions
     }
@@ -209,6 +215,7 @@ impl Plan {
             }
             region.offset += piece.len;
             region.len -= piece.len;
+            region.group_kib = 0;
             if region.len == 0 {
                 self.regions.pop();
             }

@@ -102,6 +102,7 @@ fn fragments(files: &Files, analysis: &Analysis) -> BTreeMap<FoundIndex, Vec<Fra
         let mut add = |number, offset, len| {
             let fragment = Fragment {
                 content,
+                group_kib: 0,
                 offset,
                 len,
             };

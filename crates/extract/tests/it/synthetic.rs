@@ -56,8 +56,7 @@ impl Tree {
         image
     }
 
-    /// Describes it.
-    pub(crate) fn metadata(&self) -> Metadata {
+    fn metadata(&self) -> Metadata {
         let number = |place: usize| u32::try_from(place).unwrap();
         let targets: Vec<_> = self
             .dirs

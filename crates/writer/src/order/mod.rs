@@ -125,9 +125,11 @@ impl<'a> Ordering<'a> {
                 name: Some(self.names.first_name(fragment.content)),
             });
         }
-        let places = similarity::order(self.context, &items);
-        let ordered = places.into_iter().map(|place| parts[place as usize]);
-        joined(ordered)
+        let mut ordered = Grouped::default();
+        for placed in similarity::order(self.context, &items) {
+            ordered.push(parts[placed.item as usize], placed.begins_group);
+        }
+        ordered.finish()
     }
 
     /// Returns the slices of a content that may be stored apart.
@@ -169,6 +171,7 @@ fn slices_of(
         let len = slice_end.min(end).checked_sub(offset)?;
         let part = Fragment {
             content: fragment.content,
+            group_kib: 0,
             offset,
             len,
         };
@@ -177,19 +180,78 @@ fn slices_of(
     })
 }
 
-/// Makes slices one again that follow each other as in their content.
-fn joined(fragments: impl Iterator<Item = Fragment>) -> Vec<Fragment> {
-    let mut joined: Vec<Fragment> = Vec::new();
-    for fragment in fragments {
-        match joined.last_mut() {
-            Some(last)
-                if last.content == fragment.content
-                    && last.offset + last.len == fragment.offset =>
-            {
-                last.len += fragment.len;
+/// Fragments in the order of storage, with the lengths of their groups.
+#[derive(Default)]
+struct Grouped {
+    fragments: Vec<Fragment>,
+    /// The last fragment that begins a group, and the bytes of that group so far.
+    group: usize,
+    group_len: u64,
+}
+
+impl Grouped {
+    /// Adds a fragment. Slices that follow each other as in their content become one again.
+    fn push(&mut self, fragment: Fragment, begins_group: bool) {
+        let is_alone = self.group + 1 == self.fragments.len();
+        let last = self.fragments.last_mut().filter(|last| {
+            last.content == fragment.content
+                && last.offset + last.len == fragment.offset
+                && (is_alone || !begins_group)
+        });
+        match last {
+            Some(last) => last.len += fragment.len,
+            None => {
+                if begins_group {
+                    self.end_group();
+                    self.group = self.fragments.len();
+                }
+                self.fragments.push(fragment);
             }
-            _ => joined.push(fragment),
+        }
+        self.group_len += fragment.len;
+    }
+
+    fn end_group(&mut self) {
+        let kib = std::mem::take(&mut self.group_len).div_ceil(1 << 10);
+        if let Some(first) = self.fragments.get_mut(self.group) {
+            first.group_kib = u32::try_from(kib).unwrap_or(u32::MAX);
         }
     }
-    joined
+
+    fn finish(mut self) -> Vec<Fragment> {
+        self.end_group();
+        self.fragments
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn groups_have_the_length_of_all_their_fragments() {
+        let fragment = |content, offset, len| Fragment {
+            content,
+            group_kib: 0,
+            offset,
+            len,
+        };
+        let mut grouped = Grouped::default();
+        for (part, begins_group) in [
+            (fragment(1, 0, 1000), true),
+            // Alone, and goes on.
+            (fragment(1, 1000, 500), true),
+            (fragment(2, 0, 600), false),
+            (fragment(2, 600, 400), false),
+            // Goes on, but with a group of its own.
+            (fragment(2, 1000, 5), true),
+            (fragment(3, 0, 7), true),
+        ] {
+            grouped.push(part, begins_group);
+        }
+        let kib = |fragment: &Fragment| (fragment.len, fragment.group_kib);
+        let groups: Vec<_> = grouped.finish().iter().map(kib).collect();
+        assert_eq!(groups, [(1500, 3), (1000, 0), (5, 1), (7, 1)]);
+        assert!(Grouped::default().finish().is_empty());
+    }
 }

@@ -53,10 +53,19 @@ pub(super) struct Item<'a> {
     pub(super) name: Option<&'a [u8]>,
 }
 
-/// Returns the places of all items in the order of storage.
+/// An item in the order of storage.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Placed {
+    /// Its place among the items.
+    pub(super) item: u32,
+    /// Whether it follows none that it is like. Those up to the next such item are alike.
+    pub(super) begins_group: bool,
+}
+
+/// Returns all items in the order of storage.
 ///
 /// If the user wants to stop, some are left in their old order.
-pub(super) fn order(context: Context<'_>, items: &[Item<'_>]) -> Vec<u32> {
+pub(super) fn order(context: Context<'_>, items: &[Item<'_>]) -> Vec<Placed> {
     depth_first(&models(context, items))
 }
 
@@ -115,7 +124,7 @@ fn required(item: Item<'_>, model: Item<'_>) -> u32 {
 }
 
 /// Visits each item after its model and before the next item that has none, those with one model in their order.
-fn depth_first(models: &[u32]) -> Vec<u32> {
+fn depth_first(models: &[u32]) -> Vec<Placed> {
     let count = count_of(models.len());
     // The followers of an item as a linked list, the last one first: so they leave the stack in their order.
     let mut last_follower = vec![NONE; models.len()];
@@ -130,7 +139,10 @@ fn depth_first(models: &[u32]) -> Vec<u32> {
     for (item, _) in (0..count).zip(models).filter(|(_, model)| **model == NONE) {
         open.push(item);
         while let Some(item) = open.pop() {
-            ordered.push(item);
+            ordered.push(Placed {
+                item,
+                begins_group: models[item as usize] == NONE,
+            });
             let mut follower = last_follower[item as usize];
             while follower != NONE {
                 open.push(follower);
@@ -173,7 +185,8 @@ mod tests {
         options.scanner_workers = threads;
         let (stats, cancel) = (Stats::default(), AtomicBool::new(false));
         let context = Context::new(&options, &stats, &Quiet, &cancel);
-        order(context, items)
+        let placed = order(context, items).into_iter();
+        placed.map(|placed| placed.item).collect()
     }
 
     /// A sketch whose first hashes are `common + 0..` and whose others only `own` has.

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use durin_format::{Error, Result};
 
 use super::chunks::{Chunks, FragmentKey, RawChunk};
+use super::group::{NewShare, places_max};
 use super::history::{History, Kept, Place, Reread};
 use super::index::{Index, IndexLimits};
 use super::rules::Rules;
@@ -115,6 +116,7 @@ pub(super) struct Cutter<R, S> {
     fragment_len: usize,
     refused: Refused,
     work_left: usize,
+    new_share: NewShare,
 }
 
 /// Diagonals, that is distances between a place and the data, with a repetition that was not worth it, and its end.
@@ -141,9 +143,8 @@ impl Refused {
 impl<R: Reread, S: Sink> Cutter<R, S> {
     pub(super) fn new(bounds: Bounds, source: R, sink: S, chunks: Chunks) -> Self {
         // Blocks that end early leave places unused.
-        let place_max = bounds
-            .data_len
-            .saturating_add((bounds.streams + 1) << bounds.block_bits);
+        let place_max =
+            places_max(bounds.data_len).saturating_add((bounds.streams + 1) << bounds.block_bits);
         let kept = Kept {
             blocks: bounds.history_bytes,
             hashes: bounds.hash_bytes,
@@ -163,6 +164,7 @@ impl<R: Reread, S: Sink> Cutter<R, S> {
             fragment_len: 0,
             refused: Refused::default(),
             work_left: 0,
+            new_share: NewShare::default(),
         }
     }
 
@@ -172,6 +174,16 @@ impl<R: Reread, S: Sink> Cutter<R, S> {
         self.rules = rules;
         self.follow = None;
         Ok(())
+    }
+
+    /// Says that the next `len` bytes are alike, and ends the open block if they would not fit into it.
+    pub(super) fn begin_group(&mut self, len: u64) -> Result<()> {
+        let rules = &self.rules;
+        let open_len = self.history.open_len();
+        let ends = rules.ends_early
+            && self.has_block
+            && self.new_share.ends_before(len, open_len, rules.block_len);
+        if ends { self.finish_block() } else { Ok(()) }
     }
 
     /// Ends everything.
@@ -220,6 +232,7 @@ impl<R: Reread, S: Sink> Cutter<R, S> {
             }
         }
         self.store(data, start, data.bytes.len(), next)?;
+        self.new_share.see(data.bytes.len());
         self.fragment_len += data.bytes.len();
         self.found.rereads = self.history.rereads;
         Ok(())
@@ -410,6 +423,7 @@ impl<R: Reread, S: Sink> Cutter<R, S> {
                 next += 1;
             }
             done += len;
+            self.new_share.store(len);
             if self.history.open_len() == self.rules.block_len {
                 self.finish_block()?;
             }
@@ -422,6 +436,7 @@ impl<R: Reread, S: Sink> Cutter<R, S> {
             return Ok(());
         }
         self.has_block = false;
+        self.new_share.fade();
         let number = u32::try_from(self.history.open_block())
             .ok()
             .filter(|number| *number < RawChunk::BLOCKS_MAX)

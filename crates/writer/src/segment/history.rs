@@ -13,6 +13,7 @@ use std::sync::Arc;
 use durin_kernels::equal;
 use xxhash_rust::xxh3::xxh3_128;
 
+use super::group::places_max;
 use crate::dedupe::ContentIndex;
 
 /// What is read again and hashed at once, as a power of two. Smaller ones cost memory for hashes, larger ones time for
@@ -40,7 +41,8 @@ pub(super) struct Kept {
 impl Kept {
     /// Returns the length of grains as a power of two.
     fn grain_bits(self) -> u32 {
-        let bytes = |bits: &u32| (self.data_len >> *bits).saturating_mul(size_of::<u128>() as u64);
+        let places = places_max(self.data_len);
+        let bytes = |bits: &u32| (places >> *bits).saturating_mul(size_of::<u128>() as u64);
         (GRAIN_BITS_MIN..GRAIN_BITS_MAX)
             .find(|bits| bytes(bits) <= self.hashes)
             .unwrap_or(GRAIN_BITS_MAX)

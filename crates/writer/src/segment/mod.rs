@@ -1,16 +1,18 @@
 //! Cutting contents into blocks and chunks, and finding what is there already.
 //!
-//! In: runs in any order, with the anchors that the threads that read have found in them. Out: numbered blocks, each but
-//! the last of a stream full, and for each content its chunks. Data is taken in the order of the runs; what repeats
-//! earlier data of the image, however far back, becomes a chunk that points there. One thread, because each byte's place
-//! depends on all before it; it only looks up, compares and copies.
+//! In: runs in any order, with the anchors that the threads that read have found in them. Out: numbered blocks, and for
+//! each content its chunks. Data is taken in the order of the runs; what repeats earlier data of the image, however far
+//! back, becomes a chunk that points there. One thread, because each byte's place depends on all before it; it only looks
+//! up, compares and copies.
 //! Memory: the index, the history, the block being filled, runs that wait for an earlier one, and 12 bytes for each chunk.
 //!
 //! [`cut`] decides, [`rules`] says by which measure, [`index`] knows where anchors are, [`history`] has the bytes,
-//! [`spread`] bounds the blocks a small file is spread over, [`chunks`] keeps the result.
+//! [`group`] says where blocks end before they are full, [`spread`] bounds the blocks a small file is spread over,
+//! [`chunks`] keeps the result.
 
 mod chunks;
 mod cut;
+mod group;
 mod history;
 mod index;
 mod reread;
@@ -181,6 +183,9 @@ impl<'a> Segmenter<'a> {
                 content: piece.content,
                 offset: piece.fragment_offset,
             };
+            if piece.group_kib > 0 {
+                self.cutter.begin_group(u64::from(piece.group_kib) << 10)?;
+            }
             let chunks = &mut self.cutter.chunks;
             match piece.kind {
                 PieceKind::Data => {

@@ -40,6 +40,8 @@ pub(crate) struct Rules {
     pub(super) granularity: usize,
     /// Bytes of a full block.
     pub(super) block_len: usize,
+    /// Whether a block may end before it is full, so that contents that are alike share the next one.
+    pub(super) ends_early: bool,
 }
 
 impl Rules {
@@ -52,22 +54,20 @@ impl Rules {
         lookback: 0,
         granularity: 1,
         block_len: 1,
+        ends_early: false,
     };
 
     /// The rules for data that are stored in this way.
     pub(crate) fn of(settings: &StreamSettings, block_size: u32) -> Self {
         let block_len = settings.block_len(block_size) as usize;
-        let same_block_factor = if settings.compression.sees_whole_blocks() {
-            SAME_BLOCK_FACTOR
-        } else {
-            1
-        };
-        Self::new(
-            settings.window,
-            settings.granularity as usize,
-            block_len,
-            same_block_factor,
-        )
+        let ends_early = settings.compression.sees_whole_blocks();
+        let same_block_factor = if ends_early { SAME_BLOCK_FACTOR } else { 1 };
+        let granularity = settings.granularity as usize;
+        let rules = Self::new(settings.window, granularity, block_len, same_block_factor);
+        Self {
+            ends_early,
+            ..rules
+        }
     }
 
     /// `same_block_factor` says how much longer repetitions in the open block must be, which the compressor finds too.
@@ -96,6 +96,7 @@ impl Rules {
             lookback: u64::from(window.lookback_blocks),
             granularity,
             block_len,
+            ends_early: false,
         }
     }
 }
