@@ -35,6 +35,7 @@ mod kernel_mount;
 pub mod node;
 pub mod options;
 mod protocol;
+mod ring;
 mod server;
 pub mod session;
 mod walkers;

@@ -77,6 +77,8 @@ pub struct MountOptions {
     pub threads: usize,
     /// Gives each server thread its own descriptor of the device.
     pub clone_fd: bool,
+    /// Whether requests may come through io_uring, where the kernel offers that.
+    pub io_uring: bool,
     /// The largest read request, bytes; `None` leaves it to the kernel (1 MiB).
     pub max_read: Option<u32>,
     /// Further options for the kernel's FUSE, taken as they are.
@@ -98,6 +100,7 @@ impl Default for MountOptions {
             exec: true,
             threads: 0,
             clone_fd: true,
+            io_uring: true,
             max_read: None,
             extra: Vec::new(),
         }
@@ -195,6 +198,8 @@ impl MountOptions {
             "noexec" => self.exec = false,
             "clone_fd" => self.clone_fd = true,
             "noclone_fd" => self.clone_fd = false,
+            "io_uring" => self.io_uring = true,
+            "noio_uring" => self.io_uring = false,
             _ if WITHOUT_EFFECT.contains(&option) || option.starts_with("x-") => {}
             _ => return Err(unknown(option)),
         }
@@ -215,6 +220,7 @@ impl MountOptions {
                 self.max_read = Some(u32::try_from(len).unwrap_or(u32::MAX));
             }
             "clone_fd" => self.clone_fd = number(option, value, 0, 1)? == 1,
+            "io_uring" => self.io_uring = number(option, value, 0, 1)? == 1,
             _ if FOR_THE_KERNEL.contains(&key) => self.extra.push(option.to_owned()),
             _ if WITHOUT_EFFECT_KEYS.contains(&key) || key.starts_with("x-") => {}
             _ => return Err(unknown(option)),

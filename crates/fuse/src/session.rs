@@ -1,6 +1,5 @@
 //! One mounted image from mounting to the end of its server threads.
 
-use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -13,6 +12,7 @@ use crate::fs::Fs;
 use crate::kernel_mount::{self, Mounted, Unmounted};
 use crate::options::{FsOptions, MountOptions};
 use crate::protocol::{Reply, Request};
+use crate::server::rings::Rings;
 use crate::server::{Server, Threads};
 use durin_format::events::Events;
 
@@ -66,15 +66,24 @@ pub fn mount(
         Fs::new(image, fs.clone(), Arc::clone(&events)),
         rules(mount),
     );
-    let device = shake_hands(device, &mut adapter)?;
-    let clones = mount.clone_fd && kernel_mount::can_clone();
     let threads = Threads::choose(mount.threads);
+    let mut rings = Rings::default();
+    let device = Device::new(device);
+    shake_hands(&device, &mut adapter, |device| {
+        if !mount.io_uring {
+            return Err("noio_uring".to_owned());
+        }
+        rings = Rings::make(device, threads)?;
+        Ok(())
+    })?;
+    let clones = mount.clone_fd && kernel_mount::can_clone();
     adapter.describe_transport(serde_json::json!({
         "cloned_descriptors": clones,
         "threads": threads.steady,
         "threads_max": threads.max,
+        "queues": rings.queue_count(),
     }));
-    let server = Server::new(adapter, device, threads, clones);
+    let server = Server::new(adapter, device, rings, threads, clones);
     // An ordinary user may not; reading ahead is then as far as the kernel's default.
     mounted.0.read_ahead().ok();
     Ok(Session {
@@ -122,9 +131,12 @@ impl Session {
     }
 }
 
-/// Agrees with the kernel on what both can do.
-fn shake_hands(device: OwnedFd, adapter: &mut Adapter) -> Result<Device> {
-    let device = Device::new(device);
+/// Agrees with the kernel on what both can do; `make_rings` prepares for io_uring, or says why that is not to be used.
+fn shake_hands(
+    device: &Device,
+    adapter: &mut Adapter,
+    make_rings: impl FnOnce(&Device) -> std::result::Result<(), String>,
+) -> Result<()> {
     let failed = |error| Error::io("the kernel does not agree on a FUSE protocol", error);
     let mut buf = vec![0; REQUEST_LEN_MAX];
     let Received::Request(len) = device.receive(&mut buf).map_err(failed)? else {
@@ -135,11 +147,10 @@ fn shake_hands(device: OwnedFd, adapter: &mut Adapter) -> Result<Device> {
         .and_then(Request::parse)
         .ok_or_else(|| failed(std::io::ErrorKind::InvalidData.into()))?;
     let mut reply = Reply::default();
-    adapter.init(&request, &mut reply)?;
+    adapter.init(&request, &mut reply, || make_rings(device))?;
     device
         .send(reply.finish(request.unique, Ok(())))
-        .map_err(failed)?;
-    Ok(device)
+        .map_err(failed)
 }
 
 fn rules(options: &MountOptions) -> Rules {

@@ -20,6 +20,7 @@
 #![forbid(unsafe_code)]
 
 pub mod compare;
+pub mod io_uring;
 pub mod json;
 pub mod made_tree;
 pub mod manifest;

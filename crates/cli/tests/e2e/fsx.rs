@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use durin_source::OpenMode;
+use durin_testkit::io_uring::Offer;
 use durin_testkit::mount::{self, Mount};
 use durin_testkit::random::Random;
 use durin_testkit::require;
@@ -177,7 +178,13 @@ fn random_reads_equal_the_source() {
         .build(&tree, &image)
         .args(["-l3", "-S18"])
         .succeed();
-    for options in [&["cachesize=4m"][..], &["no_cache_files"]] {
+    let _offer = Offer::new();
+    let ways = [
+        &["cachesize=4m,noio_uring"][..],
+        &["cachesize=4m,io_uring"],
+        &["no_cache_files"],
+    ];
+    for options in ways {
         let mounted = Mount::new(&programs.path("dwarfs"), &image, options);
         let pairs: Vec<Pair> = names
             .iter()
@@ -195,7 +202,7 @@ fn random_reads_equal_the_source() {
         let run = |thread: u64| -> Result<u64, String> {
             let mut random = Random::new(seed + thread);
             let mut count = 0;
-            while start.elapsed() < time / 2 {
+            while start.elapsed() < time / 3 {
                 let pick = usize::try_from(random.below(pairs.len() as u64)).unwrap();
                 step(&pairs[pick], &mut random)
                     .map_err(|why| format!("seed {seed}, thread {thread}, step {count}: {why}"))?;

@@ -1,5 +1,6 @@
 //! What kernel and driver agree on with the first request.
 
+use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 
 use durin_format::{Error, ErrorKind};
@@ -14,6 +15,9 @@ const BACKGROUND_MAX: u16 = 64;
 
 /// Pages of the largest read, 1 MiB: what the kernel allows unless `fs.fuse.max_pages_limit` says otherwise.
 const PAGES_MAX: u16 = 256;
+
+/// Bytes of the largest answer.
+pub(crate) const ANSWER_LEN_MAX: usize = PAGES_MAX as usize * 4096;
 
 /// What the kernel may do on its own; each is asked for if it is on offer.
 const WANTED: [InitFlags; 11] = [
@@ -39,8 +43,6 @@ pub(super) struct Agreed {
     pub(super) flags: InitFlags,
     /// The largest read, in pages.
     pub(super) pages_max: u16,
-    /// Whether requests could come through io_uring.
-    pub(super) has_io_uring: bool,
 }
 
 impl Adapter {
@@ -53,11 +55,7 @@ impl Adapter {
             .map(|(code, count)| (opcode::name(code), count.into()))
             .collect();
         let session = serde_json::json!({
-            "io_uring": if self.agreed.has_io_uring {
-                "on offer, not used"
-            } else {
-                "not on offer"
-            },
+            "io_uring": *self.io_uring.lock().unwrap_or_else(PoisonError::into_inner),
             "passthrough": "not used",
             "capabilities": self.agreed.flags.to_string(),
             "protocol": format!("{}.{}", VERSION.0, self.agreed.minor),
@@ -68,11 +66,16 @@ impl Adapter {
         session.to_string()
     }
 
-    /// Answers the first request.
+    /// Answers the first request. If the kernel offers io_uring, `make_rings` says whether it will be used, or why not.
     ///
     /// # Errors
     /// `Unsupported` for a kernel too old, `Corrupt` for what is no first request.
-    pub(crate) fn init(&mut self, request: &Request<'_>, reply: &mut Reply) -> Result<(), Error> {
+    pub(crate) fn init(
+        &mut self,
+        request: &Request<'_>,
+        reply: &mut Reply,
+        make_rings: impl FnOnce() -> Result<(), String>,
+    ) -> Result<(), Error> {
         let offer = Offer::parse(request).ok_or_else(|| {
             let text = "the kernel does not begin with the FUSE protocol's first request";
             Error::new(ErrorKind::Corrupt, text)
@@ -86,8 +89,21 @@ impl Adapter {
                 ),
             ));
         }
+        let mut wanted = self.wanted();
+        let io_uring = if offer.flags.contains(InitFlags::OVER_IO_URING) {
+            match make_rings() {
+                Ok(()) => {
+                    wanted = wanted | InitFlags::OVER_IO_URING;
+                    "in use".to_owned()
+                }
+                Err(why) => format!("on offer, not used: {why}"),
+            }
+        } else {
+            "not on offer".to_owned()
+        };
+        self.tell_io_uring(io_uring);
         let init = Init {
-            flags: self.wanted() & offer.flags,
+            flags: wanted & offer.flags,
             read_ahead_max: offer.read_ahead_max,
             background_max: BACKGROUND_MAX,
             write_max: WRITE_MAX,
@@ -97,11 +113,15 @@ impl Adapter {
             minor: offer.minor.min(VERSION.1),
             flags: init.flags,
             pages_max: PAGES_MAX,
-            has_io_uring: offer.flags.contains(InitFlags::OVER_IO_URING),
         };
         reply.clear();
         reply.init(&init);
         Ok(())
+    }
+
+    /// Keeps what is to be told about io_uring.
+    pub(crate) fn tell_io_uring(&self, text: String) {
+        *self.io_uring.lock().unwrap_or_else(PoisonError::into_inner) = text;
     }
 
     fn wanted(&self) -> InitFlags {

@@ -4,6 +4,7 @@
 //! names, attributes, link targets, directories and pages. Where the kernel offers it, it is told not to ask for opening at
 //! all: that alone saves two of the five requests that reading a small file takes.
 
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use durin_reader::{Attr, FileKind, Time};
@@ -17,6 +18,8 @@ use crate::walkers::Walkers;
 use crate::xattr::DRIVER_SESSION;
 
 use agreement::Agreed;
+
+pub(crate) use agreement::ANSWER_LEN_MAX;
 
 mod agreement;
 
@@ -42,6 +45,8 @@ pub(crate) struct Adapter {
     counts: [AtomicU64; OPCODE_COUNT],
     /// How it is served, for [`Self::session`].
     transport: serde_json::Value,
+    /// Whether requests come through io_uring.
+    io_uring: Mutex<String>,
 }
 
 /// What the mount's options mean for requests.
@@ -91,6 +96,7 @@ impl Adapter {
             agreed: Agreed::default(),
             counts: std::array::from_fn(|_| AtomicU64::new(0)),
             transport: serde_json::Value::Null,
+            io_uring: Mutex::default(),
         }
     }
 

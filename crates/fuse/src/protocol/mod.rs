@@ -9,10 +9,14 @@
 mod flags;
 mod reply;
 mod request;
+mod ring;
+mod shared;
 
 pub(crate) use flags::{InitFlags, OpenReply};
 pub(crate) use reply::{Attributes, Entry, Init, Reply, StatFs};
 pub(crate) use request::{Request, opcode};
+pub(crate) use ring::{HEAD_LEN, command, put_head, request_in};
+pub(crate) use shared::Shared;
 
 /// The protocol that we speak; the kernel leaves out what is younger.
 pub(crate) const VERSION: (u32, u32) = (7, 42);

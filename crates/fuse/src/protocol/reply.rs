@@ -2,6 +2,7 @@
 
 use rustix::io::Errno;
 
+use super::shared::Shared;
 use super::{InitFlags, OUT_HEADER_LEN, OpenReply, VERSION};
 
 /// How long the kernel may believe an answer: for good. (It counts in jiffies and clamps what is larger.)
@@ -16,9 +17,25 @@ const LINE_LEN: usize = 24;
 /// An answer in the making, in a buffer that serves for many.
 #[derive(Debug, Default)]
 pub(crate) struct Reply {
-    /// Never gets shorter; everything in it has been written at some time.
-    buf: Vec<u8>,
+    buf: Buffer,
     len: usize,
+    /// Takes what has no room in a buffer that does not grow; such an answer is not sent.
+    too_long: Option<Vec<u8>>,
+}
+
+/// Where an answer lies.
+#[derive(Debug)]
+enum Buffer {
+    /// Never gets shorter; everything in it has been written at some time.
+    Growing(Vec<u8>),
+    /// Where the kernel takes it from.
+    Shared(Shared),
+}
+
+impl Default for Buffer {
+    fn default() -> Self {
+        Self::Growing(Vec::new())
+    }
 }
 
 /// Attributes as the protocol has them.
@@ -71,14 +88,35 @@ pub(crate) struct StatFs {
     reason = "kernel and server run on one machine, and the protocol is in its byte order"
 )]
 impl Reply {
+    /// One that lies where the kernel takes it from.
+    pub(crate) fn in_shared(shared: Shared) -> Self {
+        Self {
+            buf: Buffer::Shared(shared),
+            ..Self::default()
+        }
+    }
+
+    /// The memory that it shares with the kernel, if it does.
+    pub(crate) fn shared(&mut self) -> Option<&mut Shared> {
+        match &mut self.buf {
+            Buffer::Growing(_) => None,
+            Buffer::Shared(shared) => Some(shared),
+        }
+    }
+
     /// Begins anew.
     pub(crate) fn clear(&mut self) {
         self.len = OUT_HEADER_LEN;
+        self.too_long = None;
         self.reserve(0);
     }
 
     /// Completes the answer to request `unique`.
     pub(crate) fn finish(&mut self, unique: u64, result: Result<(), Errno>) -> &[u8] {
+        let result = match &self.too_long {
+            Some(_) => Err(Errno::IO),
+            None => result,
+        };
         let error = match result {
             Ok(()) => 0,
             Err(errno) => {
@@ -92,7 +130,7 @@ impl Reply {
 
     /// Everything behind the header of an answer.
     pub(crate) fn body(&self) -> &[u8] {
-        self.buf.get(OUT_HEADER_LEN..self.len).unwrap_or_default()
+        self.bytes().get(OUT_HEADER_LEN..).unwrap_or_default()
     }
 
     pub(crate) fn data(&mut self, bytes: &[u8]) {
@@ -101,10 +139,15 @@ impl Reply {
 
     /// Room for `len` bytes, with any contents.
     pub(crate) fn space(&mut self, len: usize) -> &mut [u8] {
-        self.reserve(len);
+        if !self.reserve(len) {
+            let outside = self.too_long.get_or_insert_default();
+            outside.resize(len, 0);
+            return outside;
+        }
         let start = self.len;
         self.len += len;
-        self.buf.get_mut(start..start + len).unwrap_or_default()
+        let buf = self.buf_mut();
+        buf.get_mut(start..start + len).unwrap_or_default()
     }
 
     /// Takes back what is behind the first `len` bytes of the body.
@@ -234,7 +277,7 @@ impl Reply {
 
     fn head(&mut self, error: i32, unique: u64) {
         let len = u32::try_from(self.len).unwrap_or(u32::MAX);
-        if let Some(header) = self.buf.first_chunk_mut::<OUT_HEADER_LEN>() {
+        if let Some(header) = self.buf_mut().first_chunk_mut::<OUT_HEADER_LEN>() {
             let (start, end) = header.split_at_mut(8);
             let (first, second) = start.split_at_mut(4);
             first.copy_from_slice(&len.to_ne_bytes());
@@ -244,14 +287,32 @@ impl Reply {
     }
 
     fn bytes(&self) -> &[u8] {
-        self.buf.get(..self.len).unwrap_or_default()
+        let buf = match &self.buf {
+            Buffer::Growing(buf) => buf,
+            Buffer::Shared(shared) => shared.answer(),
+        };
+        buf.get(..self.len).unwrap_or_default()
     }
 
-    fn reserve(&mut self, len: usize) {
+    fn buf_mut(&mut self) -> &mut [u8] {
+        match &mut self.buf {
+            Buffer::Growing(buf) => buf,
+            Buffer::Shared(shared) => shared.answer_mut(),
+        }
+    }
+
+    /// Makes room for `len` more bytes; false if that cannot be.
+    fn reserve(&mut self, len: usize) -> bool {
         let needed = self.len + len;
-        if self.buf.len() < needed {
-            // Pages, so that small answers do not grow it again and again.
-            self.buf.resize(needed.next_multiple_of(4096), 0);
+        match &mut self.buf {
+            Buffer::Shared(shared) => needed <= shared.answer().len(),
+            Buffer::Growing(buf) => {
+                if buf.len() < needed {
+                    // Pages, so that small answers do not grow it again and again.
+                    buf.resize(needed.next_multiple_of(4096), 0);
+                }
+                true
+            }
         }
     }
 }
@@ -261,7 +322,7 @@ fn line_len(name: &[u8]) -> usize {
 }
 
 #[cfg(test)]
-#[expect(clippy::host_endian_bytes, reason = "tests")]
+#[expect(clippy::host_endian_bytes, clippy::unwrap_used, reason = "tests")]
 mod tests {
     use super::*;
 
@@ -323,6 +384,24 @@ mod tests {
         expected.extend((-5_i32).to_ne_bytes());
         expected.extend(7_u64.to_ne_bytes());
         assert_eq!(bytes, expected);
+    }
+
+    #[test]
+    fn what_has_no_room_in_shared_memory_is_an_error() {
+        let mut reply = Reply::in_shared(Shared::new(4096).unwrap());
+        reply.clear();
+        reply.space(4096).fill(1);
+        assert_eq!(reply.finish(1, Ok(())).len(), 16 + 4096);
+        reply.clear();
+        reply.data(&[2; 4000]);
+        assert_eq!(reply.space(97).len(), 97);
+        assert_eq!(
+            reply.finish(1, Ok(())).get(4..8),
+            Some(&(-5_i32).to_ne_bytes()[..])
+        );
+        reply.clear();
+        reply.data(b"ab");
+        assert_eq!(reply.finish(2, Ok(())).get(16..), Some(&b"ab"[..]));
     }
 
     #[test]

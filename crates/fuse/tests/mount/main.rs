@@ -10,6 +10,7 @@
 mod caching;
 mod capabilities;
 mod hostile;
+mod io_uring;
 mod lseek;
 mod manifests;
 mod open;

@@ -4,6 +4,8 @@
 //! with its own descriptor and buffers, and each does all of a request itself. Only when one of them is about to decode or
 //! to read, and no other waits for requests, another is started, up to a limit: `ls` never waits for a slow block.
 //! A thread that finds that others wait has done its part and ends.
+//!
+//! With io_uring (`rings`) it is the same for each of the kernel's queues, but that threads stay.
 
 use std::io;
 use std::num::NonZero;
@@ -14,6 +16,9 @@ use std::thread::{Builder, Scope};
 use crate::adapter::{Adapter, Then};
 use crate::device::{Device, End, REQUEST_LEN_MAX, Received};
 use crate::protocol::{Reply, Request};
+use rings::Rings;
+
+pub(crate) mod rings;
 
 /// Threads that are always there. With two, one can answer while the other is being put to sleep or woken. A prototype
 /// on two cores was best with two to four; this server has not been measured with other numbers.
@@ -60,15 +65,24 @@ pub(crate) struct Server {
     clones: bool,
     count: AtomicUsize,
     idle: AtomicUsize,
+    rings: Rings,
     /// How the first thread ended that did not end well.
     outcome: Mutex<Option<io::Result<End>>>,
 }
 
 impl Server {
-    pub(crate) fn new(adapter: Adapter, device: Device, threads: Threads, clones: bool) -> Self {
+    /// Without `rings` all requests come through the device.
+    pub(crate) fn new(
+        adapter: Adapter,
+        device: Device,
+        rings: Rings,
+        threads: Threads,
+        clones: bool,
+    ) -> Self {
         Self {
             adapter,
             device: Arc::new(device),
+            rings,
             threads,
             clones,
             count: AtomicUsize::new(0),
@@ -83,7 +97,13 @@ impl Server {
     /// When the device fails.
     pub(crate) fn run(&self) -> io::Result<End> {
         std::thread::scope(|scope| {
-            for _ in 1..self.threads.steady {
+            // What still comes through the device then is not waited for.
+            let steady = if self.start_rings(scope) {
+                1
+            } else {
+                self.threads.steady
+            };
+            for _ in 1..steady {
                 self.start(scope);
             }
             self.count.fetch_add(1, Ordering::Relaxed);
