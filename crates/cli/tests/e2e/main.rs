@@ -13,6 +13,7 @@ mod fsx;
 mod hostile;
 mod hostile_bytes;
 mod hotness;
+mod idle_memory;
 mod many_files;
 mod read_only;
 mod rewriting;

@@ -24,3 +24,4 @@ mod section_rules;
 mod space;
 mod support;
 mod terminal;
+mod vanishing;

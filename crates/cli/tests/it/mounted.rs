@@ -1,12 +1,16 @@
 //! The driver as systems use it: from fstab, below an overlay, with memory and readers coming and going.
 
 use std::fs;
+use std::io::Read;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use durin_testkit::io_uring::Offer;
 use durin_testkit::mount::{self, Mount, is_mount_point};
 use durin_testkit::{require, skip};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::support::Place;
 
@@ -150,7 +154,15 @@ fn many_open_files_and_processes() {
     let place = Place::new();
     let mounted = Mount::new(driver(), &place.image(), &[]);
     let path = mounted.path().join("hello");
-    let files: Vec<_> = (0..900).map(|_| fs::File::open(&path).unwrap()).collect();
+    let limit = getrlimit(Resource::Nofile);
+    let raised = Rlimit {
+        current: limit.maximum.map(|most| most.min(8192)).or(Some(8192)),
+        ..limit
+    };
+    setrlimit(Resource::Nofile, raised).unwrap();
+    let count = raised.current.unwrap().saturating_sub(500).min(5000);
+    assert!(count > 500, "the system allows {raised:?}");
+    let files: Vec<_> = (0..count).map(|_| fs::File::open(&path).unwrap()).collect();
     let children: Vec<_> = (0..100)
         .map(|_| {
             let mut cat = Command::new("cat");
@@ -162,6 +174,152 @@ fn many_open_files_and_processes() {
     }
     drop(files);
     assert_eq!(mounted.unmount(), None);
+}
+
+/// A program that lies in the image is mapped by each process that runs it, and by those that they start.
+#[test]
+fn many_processes_run_a_program_from_the_mount() {
+    require!(mount::available());
+    let place = Place::new();
+    fs::copy("/bin/sh", place.tree().join("shell")).unwrap();
+    let script =
+        "for i in 1 2 3 4 5 6 7 8; do \"$0\" -c 'read line < hello; echo $line' & done; wait";
+    fs::write(place.tree().join("script"), script).unwrap();
+    let mounted = Mount::new(driver(), &place.image(), &["cachesize=1m"]);
+    let children: Vec<_> = (0..20)
+        .map(|_| {
+            let mut shell = Command::new(mounted.path().join("shell"));
+            shell.current_dir(mounted.path()).arg("-c").arg(script);
+            // The name that the script calls itself by.
+            shell.arg(mounted.path().join("shell"));
+            shell.stdout(Stdio::piped()).spawn().unwrap()
+        })
+        .collect();
+    for child in children {
+        let output = child.wait_with_output().unwrap();
+        assert!(output.status.success());
+        assert_eq!(output.stdout, b"hello\n".repeat(8));
+    }
+    assert_eq!(mounted.unmount(), None);
+}
+
+/// Whoever takes a mount away under its readers gets it out of sight; the readers come to an end, and so does the driver.
+#[test]
+fn readers_may_be_at_work_when_it_is_unmounted() {
+    require!(mount::available());
+    let place = Place::new();
+    fs::write(place.tree().join("large"), vec![b'x'; 3_000_000]).unwrap();
+    let image = place.image();
+    let offer = Offer::new();
+    let lazily: &[&[&str]] = if skip::is_root() {
+        &[&["fusermount3", "-u", "-z"], &["umount", "-l"]]
+    } else {
+        &[&["fusermount3", "-u", "-z"]]
+    };
+    for way in lazily {
+        let mounted = Mount::foreground(driver(), &image, &["no_cache_files"]);
+        let mut held = fs::File::open(mounted.path().join("large")).unwrap();
+        let is_over = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    while !is_over.load(Ordering::Relaxed) {
+                        fs::read(mounted.path().join("large")).ok();
+                    }
+                });
+            }
+            let busy = run(Command::new("fusermount3").arg("-u").arg(mounted.path()));
+            assert!(!busy.status.success(), "somebody reads");
+            assert!(is_mount_point(mounted.path()));
+            check_output(&run(Command::new(way[0])
+                .args(&way[1..])
+                .arg(mounted.path())));
+            is_over.store(true, Ordering::Relaxed);
+        });
+        assert!(!is_mount_point(mounted.path()));
+        let mut rest = Vec::new();
+        held.read_to_end(&mut rest).unwrap();
+        assert_eq!(rest.len(), 3_000_000);
+        drop(held);
+        assert_eq!(mounted.unmount(), Some(0), "{way:?}");
+    }
+    drop(offer);
+}
+
+/// Each thread and each ring of io_uring needs some. What cannot be had is done without, or is an error; nobody waits for it.
+#[test]
+fn few_descriptors_are_enough_or_an_error() {
+    require!(mount::available());
+    let place = Place::new();
+    let (image, point) = (place.image(), place.path("point"));
+    fs::create_dir(&point).unwrap();
+    let _offer = Offer::new();
+    let mut mounted = 0;
+    for count in 4..24 {
+        let script = format!("ulimit -n {count}; exec timeout 60 \"$0\" \"$1\" \"$2\"");
+        let mut command = Command::new("sh");
+        command.args(["-c", &script]).arg(driver());
+        let output = run(command.arg(&image).arg(&point));
+        assert_eq!(is_mount_point(&point), output.status.success(), "{count}");
+        if output.status.success() {
+            let mut cat = Command::new("timeout");
+            let found = run(cat.args(["60", "cat"]).arg(point.join("hello")));
+            assert_eq!(found.stdout, b"hello\n", "{count}");
+            mount::unmount(&point).unwrap();
+            mounted += 1;
+        }
+    }
+    assert!(mounted > 0, "no number of them was enough");
+}
+
+/// With names in the system's folders, as after an installation; a namespace of mounts keeps that from everybody else.
+#[test]
+fn mount_finds_the_driver_by_type() {
+    require!(can_mount_by_type());
+    let place = Place::new();
+    let point = place.path("point");
+    fs::create_dir_all(&point).unwrap();
+    fs::create_dir_all(place.path("layer")).unwrap();
+    let image = place.image();
+    let options = "noauto,nofail,ro,allow_other,uid=70000,gid=5,x-systemd.automount,x-systemd.idle-timeout=60,_netdev";
+    let line = |kind: &str| {
+        format!(
+            "{} {} {kind} {options} 0 0\n",
+            image.display(),
+            point.display()
+        )
+    };
+    fs::write(place.path("fstab.fuse.dwarfs"), line("fuse.dwarfs")).unwrap();
+    fs::write(place.path("fstab.dwarfs"), line("dwarfs")).unwrap();
+    let script = r#"
+        mount -t tmpfs tmpfs "$1/layer"
+        mkdir "$1/layer/upper" "$1/layer/work"
+        ln -s "$2" "$1/layer/upper/dwarfs"
+        ln -s "$2" "$1/layer/upper/mount.dwarfs"
+        mount -t overlay overlay -o "lowerdir=/usr/sbin,upperdir=$1/layer/upper,workdir=$1/layer/work" /usr/sbin
+        look() {
+            stat -c '%u:%g' "$1/point/hello"
+            cat "$1/point/hello"
+            findmnt -n -o FSTYPE,OPTIONS "$1/point"
+            umount "$1/point"
+        }
+        for kind in fuse.dwarfs dwarfs; do
+            mount -t "$kind" -o uid=70000,gid=5,ro "$3" "$1/point"
+            look "$1"
+            mount -T "$1/fstab.$kind" "$1/point"
+            look "$1"
+        done
+    "#;
+    let mut command = Command::new("unshare");
+    command.args(["-m", "sh", "-ec", script, "sh"]);
+    command.arg(place.path("")).arg(driver()).arg(&image);
+    command.env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin");
+    let output = run(&mut command);
+    check_output(&output);
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(text.matches("70000:5\nhello\n").count(), 4, "{text}");
+    assert_eq!(text.matches("fuse.dwarfs").count(), 4, "{text}");
+    assert_eq!(text.matches("allow_other").count(), 2, "{text}");
 }
 
 #[test]

@@ -1,0 +1,75 @@
+//! What a driver holds when nobody reads any more: little, whatever it was busy with, and without being asked.
+
+use std::fs;
+use std::time::{Duration, Instant};
+
+use durin_testkit::io_uring::Offer;
+use durin_testkit::mount::{self, Mount};
+use durin_testkit::random::Random;
+use durin_testkit::require;
+
+use crate::support::{programs, subdir, work_dir};
+
+const FILES: u64 = 4;
+const FILE_LEN: usize = 25_000_000;
+/// Beside the metadata, which is a few kilobytes here.
+const IDLE_BYTES_MAX: u64 = 64 << 20;
+const IDLE_TIME_MAX: Duration = Duration::from_secs(30);
+
+/// Memory of a process that has no file behind it, in bytes.
+fn anonymous_bytes(pid: u32) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("RssAnon:"));
+    let kib = line.unwrap().trim().trim_end_matches(" kB");
+    kib.parse::<u64>().unwrap() * 1024
+}
+
+#[test]
+fn an_idle_driver_is_small() {
+    require!(mount::available());
+    let work = work_dir();
+    let tree = subdir(&work, "tree");
+    for number in 0..FILES {
+        let text = Random::new(number).text(FILE_LEN);
+        fs::write(tree.join(format!("f{number}")), text).unwrap();
+    }
+    let programs = programs();
+    let image = work.path().join("image");
+    programs
+        .build(&tree, &image)
+        .args(["-l1", "-S22"])
+        .succeed();
+    // Both ways at once: what matters is the time afterwards.
+    let offer = Offer::new();
+    let driver = programs.path("dwarfs");
+    let mounts = ["io_uring", "noio_uring"].map(|way| Mount::foreground(&driver, &image, &[way]));
+    drop(offer);
+    for mounted in &mounts {
+        std::thread::scope(|scope| {
+            for number in (0..FILES).chain(0..FILES) {
+                let path = mounted.path().join(format!("f{number}"));
+                scope.spawn(move || assert_eq!(fs::read(path).unwrap().len(), FILE_LEN));
+            }
+        });
+    }
+    let pids = mounts
+        .each_ref()
+        .map(|mounted| mounted.driver_pid().unwrap());
+    for pid in pids {
+        let busy = anonymous_bytes(pid);
+        assert!(busy > IDLE_BYTES_MAX, "{busy} bytes after all was read");
+    }
+    let start = Instant::now();
+    for pid in pids {
+        while anonymous_bytes(pid) > IDLE_BYTES_MAX {
+            assert!(
+                start.elapsed() < IDLE_TIME_MAX,
+                "{} bytes of {pid} after {IDLE_TIME_MAX:?}",
+                anonymous_bytes(pid)
+            );
+            std::thread::sleep(Duration::from_millis(500));
+        }
+    }
+}
