@@ -68,6 +68,8 @@ const ZSTD_6: &str = "zstd:level=22:slog=6:tlen=64:tune";
 const LZMA: &str = "lzma:level=9:tune";
 /// The same, without taking matches of 64 bytes at once: some thousandths smaller, a little slower.
 const LZMA_9: &str = "lzma:level=9:nice=273:tune";
+/// Columns of numbers of 1, 2 and 4 bytes say more by their position than by the byte before: 1% smaller than the default.
+const LZMA_METADATA: &str = "lzma:level=9:lc=0:lp=2:pb=2";
 
 // Measured in docs/levels.md.
 const LEVELS: [LevelDefaults; LEVEL_MAX + 1] = [
@@ -82,8 +84,8 @@ const LEVELS: [LevelDefaults; LEVEL_MAX + 1] = [
         code_compression: Some(LZMA),
         ..row(24, (8, 2), ZSTD_6, "zstd:level=16", "zstd:level=22")
     },
-    row(24, (8, 2), LZMA, "zstd:level=16", "lzma:level=9:tune"),
-    row(26, (8, 2), LZMA_9, "zstd:level=16", "lzma:level=9:tune"),
+    row(24, (8, 2), LZMA, "zstd:level=16", LZMA_METADATA),
+    row(26, (8, 2), LZMA_9, "zstd:level=16", LZMA_METADATA),
 ];
 
 impl LevelDefaults {
