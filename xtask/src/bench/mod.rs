@@ -69,7 +69,8 @@ Suites
            [--idle=30] [--images=DIR]
            what using a mounted tree takes (benchmarks/mount.toml)
   steps    [--tables=all|NAME,...] [--systems=all|NAME,...] [--corpus=NAME|DIR] [--quick]
-           tables of steps: btrfs with ten copies, a tarball, recompression, a root file system (benchmarks/steps.toml)
+           tables of steps: btrfs with ten copies, a tarball, recompression, a root file system, unpacking
+           (benchmarks/steps.toml)
 
 Options of all suites
   --record=FILE         where runs are recorded (target/bench/record.jsonl)

@@ -26,6 +26,9 @@ pub(super) struct Table {
     pub(super) corpus: String,
     /// Makes what all systems begin with, in `$WORK/input`.
     pub(super) prepare: Option<String>,
+    /// Caches are left as they are before each step.
+    #[serde(default)]
+    pub(super) is_warm: bool,
     /// How often the corpus is in that: rates and ratios are of so many bytes.
     #[serde(default = "one")]
     pub(super) volume: u32,

@@ -1,6 +1,6 @@
 //! `--suite=steps`: what several systems take for the same work in several steps, such as writing and reading back.
 //!
-//! A system is set up, takes its steps with empty caches before each, and shows what it then has, which is compared with
+//! A system is set up, takes its steps with empty caches before each (unless the table is warm), and shows what it then has, which is compared with
 //! the source; only then do its figures count. Processor time is that of all processes of a step and, named apart, of the
 //! kernel's threads for file systems meanwhile (somebody else's can be among them).
 
@@ -250,7 +250,9 @@ impl<'a> One<'a> {
             return Ok(vec![failed]);
         }
         for (index, command) in self.system.run.iter().enumerate() {
-            drop_caches()?;
+            if !self.table.is_warm {
+                drop_caches()?;
+            }
             let mut sample = self.sample(session, corpus, index);
             let threads = KernelThreads::now();
             let limit = session.limit(self.system.time_max());

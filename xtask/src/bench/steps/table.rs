@@ -99,7 +99,8 @@ fn row(system: &System, steps: &[Option<&Median<'_>>], made: u64, bytes: u64) ->
                 let rate = bytes as f64 / MIB / median.wall_s.max(f64::MIN_POSITIVE);
                 cells.push(format!("{rate:.1}"));
                 let threads = median.figures.get("kernel_s").copied().unwrap_or(0.0);
-                cells.push(format!("{:.1} + {threads:.1}", median.cpu_s));
+                let decimals = if median.cpu_s < 1.0 { 2 } else { 1 };
+                cells.push(format!("{:.decimals$} + {threads:.1}", median.cpu_s));
             }
             Some(median) => cells.extend([median.sample.status.name().to_owned(), dash()]),
         }
