@@ -37,6 +37,8 @@ cargo xtask TASK
   tidy                    the rules of this workspace that no other tool knows
   roundtrip DIR [--corpus=NAME,...] [--levels=0-9] [--profile=release|fast] [--arguments='-S 20 ...']
                           pack trees at several levels, check, mount, unpack, compare
+  archives                every public image in every archive format with every filter, unpacked by tar, bsdtar, cpio,
+                          unzip and the filters' own programs
   million                 a million files: build, mount and list within 2 GiB
   fsx [--seconds=3600] [--seed=N]
                           random reads of a mounted image in every way, compared with the source
@@ -87,12 +89,32 @@ fn run(arguments: &[String]) -> anyhow::Result<()> {
         "icount" => icount::run(rest),
         "order" => order(rest),
         "man" => man::run(rest),
+        "archives" => archives(rest),
         "help" | "-h" | "--help" => {
             say!("{}", HELP.trim_end());
             Ok(())
         }
         _ => Err(anyhow::anyhow!("unknown task {task}\n{HELP}")),
     }
+}
+
+/// Runs all tests of archives, also those that take too long for `ci`.
+fn archives(arguments: &[String]) -> anyhow::Result<()> {
+    anyhow::ensure!(
+        arguments.is_empty(),
+        "cargo xtask archives takes no arguments"
+    );
+    let started = std::time::Instant::now();
+    workspace::succeed(&mut workspace::cargo(&[
+        "test",
+        "--package=durin-extract",
+        "--test=it",
+        "--",
+        "--include-ignored",
+        "archives::",
+    ]))?;
+    say!("{:.0} s", started.elapsed().as_secs_f64());
+    Ok(())
 }
 
 /// Runs the benchmarks of the orders by similarity, which are tests that are not run otherwise.

@@ -58,6 +58,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
             list(&corpora);
             return Ok(());
         }
+        [.., last] if last.starts_with('-') => bail!("cargo xtask corpora NAME [DEST]"),
         [name] => (name, None),
         [name, dest] => (name, Some(PathBuf::from(dest))),
         _ => bail!("cargo xtask corpora NAME [DEST]"),

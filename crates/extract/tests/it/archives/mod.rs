@@ -1,6 +1,7 @@
 //! Every image with a manifest as an archive of each format, unpacked by programs that are not ours.
 
 mod cpio;
+mod filters;
 mod others;
 mod tar;
 
