@@ -27,7 +27,7 @@
   const describe = (item) => item.rest
     ? "smaller entries, " + bytes(item.size) + ", stored " + bytes(item.stored)
     : path(item.index) + (item.dir ? " (" + nodes[item.index][5].toLocaleString("en") + " files)" : "") + ", " +
-      bytes(item.size) + ", stored " + bytes(item.stored) + " (" + percent(item.stored, item.size) + ")";
+      bytes(item.size) + ", stored " + bytes(item.stored) + (item.size > 0 ? " (" + percent(item.stored, item.size) + ")" : "");
   const ratioClass = (item) => {
     const ratio = item.size > 0 ? item.stored / item.size : 0;
     return "r" + [0.1, 0.25, 0.5, 0.8].filter((limit) => ratio > limit).length;
@@ -135,6 +135,9 @@
       cells.push(cell);
       if (place.item.dir) fill(place.item.index, inside(place), 1);
     }
+    // Such as an image of nothing but directories and links.
+    map.classList.toggle("nothing", cells.length === 0);
+    if (cells.length === 0) map.textContent = "No bytes of files here.";
   };
   const open = (cell) => { if (cell.item.dir) enter(cell.item.index, 0); else show(cell); };
   const enter = (index, at) => {
