@@ -9,7 +9,7 @@ use clap_complete::Shell;
 use durin_format::Error;
 
 use super::exit::Failure;
-use super::{escape, output};
+use super::{completion_values, escape, output};
 
 /// The shells whose completions we know to work.
 const SHELLS: [Shell; 3] = [Shell::Bash, Shell::Zsh, Shell::Fish];
@@ -51,7 +51,8 @@ fn shell(argument: Option<&OsString>) -> Result<Shell, Failure> {
         })
 }
 
-fn text(shell: Shell, mut command: Command) -> String {
+fn text(shell: Shell, command: Command) -> String {
+    let mut command = completion_values::offered(command);
     let name = command.get_name().to_owned();
     let mut text = Vec::new();
     clap_complete::generate(shell, &mut command, name, &mut text);

@@ -3,6 +3,7 @@
 pub(crate) mod arguments;
 pub(crate) mod banner;
 pub(crate) mod clock;
+pub(crate) mod completion_values;
 pub(crate) mod completions;
 pub(crate) mod contents;
 pub(crate) mod duration;

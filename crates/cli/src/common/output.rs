@@ -8,11 +8,13 @@ use std::path::Path;
 use durin_format::Error;
 
 use super::exit::Failure;
+use super::system;
 
 /// Writes a result to standard output: `write` fills a buffered writer that is flushed at the end.
 pub(crate) fn to_stdout(
     write: impl FnOnce(&mut (dyn Write + Send)) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
+    system::check_stdout().map_err(write_failed)?;
     let mut out = BufWriter::with_capacity(1 << 16, io::stdout());
     write(&mut out)?;
     out.flush().map_err(write_failed)
@@ -46,6 +48,7 @@ pub(crate) fn is_stdout(target: &Path) -> bool {
 
 /// Standard output without the buffer of the standard library.
 pub(crate) fn raw_stdout() -> io::Result<File> {
+    system::check_stdout()?;
     Ok(File::from(io::stdout().as_fd().try_clone_to_owned()?))
 }
 

@@ -1,12 +1,38 @@
-//! The few calls to the system that have no safe form: `fork`, the local time zone, locking memory, and the allocator's
-//! settings.
+//! The few calls to the system that have no safe form: `fork`, the local time zone, locking memory, the allocator's
+//! settings, and a look at standard output before the program begins.
 #![allow(
     unsafe_code,
-    reason = "fork, localtime_r, mlock and mallopt have no safe form; each is wrapped here"
+    reason = "fork, localtime_r, mlock, mallopt and what runs before main have no safe form; each is wrapped here"
 )]
 
 use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
+
+/// Whether standard output was closed when the program started.
+static STDOUT_WAS_CLOSED: AtomicBool = AtomicBool::new(false);
+
+/// Runs before `main`: the standard library opens `/dev/null` in place of a closed standard output, so that everything
+/// written there would be lost without an error.
+// SAFETY: the section holds functions that are called once each with C's arguments, which this one leaves alone. It makes one
+// system call and stores to an atomic, neither of which needs anything that is set up later.
+#[used]
+#[unsafe(link_section = ".init_array")]
+static LOOK_AT_STDOUT: extern "C" fn() = look_at_stdout;
+
+extern "C" fn look_at_stdout() {
+    // SAFETY: a call that changes nothing, with any number.
+    let is_closed = unsafe { libc::fcntl(libc::STDOUT_FILENO, libc::F_GETFD) } == -1;
+    STDOUT_WAS_CLOSED.store(is_closed, Ordering::Relaxed);
+}
+
+/// Fails if there was no standard output when the program started.
+pub(crate) fn check_stdout() -> io::Result<()> {
+    if STDOUT_WAS_CLOSED.load(Ordering::Relaxed) {
+        return Err(io::Error::from_raw_os_error(libc::EBADF));
+    }
+    Ok(())
+}
 
 /// On which side of a fork the caller continues.
 pub(crate) enum Fork {

@@ -239,7 +239,8 @@ fn all_commands_in_full() -> Vec<Command> {
     let mut commands: Vec<Command> = TOOLS.iter().map(|tool| (tool.command)()).collect();
     let mut durin = Command::new("durin");
     for tool in TOOLS.iter().chain(&EVERYDAY) {
-        durin = durin.subcommand((tool.command)().name(tool.subcommand));
+        let called = format!("durin {}", tool.subcommand);
+        durin = durin.subcommand((tool.command)().name(tool.subcommand).bin_name(called));
     }
     commands.push(durin);
     commands

@@ -81,7 +81,7 @@ pub(crate) struct Actions {
     pub(crate) print_header: bool,
 
     /// List all paths
-    #[arg(short, long)]
+    #[arg(short, long, conflicts_with = "json")]
     pub(crate) list: bool,
 
     /// Print a checksum of each regular file, as sha256sum does

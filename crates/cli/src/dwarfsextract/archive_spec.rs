@@ -81,6 +81,18 @@ const ENDINGS: [(&str, ArchiveFormat, Option<StreamFormat>); 21] = {
     ]
 };
 
+/// The names of formats that are shown.
+pub(crate) fn format_names() -> Vec<&'static str> {
+    let firsts = FORMATS.iter().filter_map(|(_, names)| names.first());
+    firsts.copied().collect()
+}
+
+/// The names of filters that are shown.
+pub(crate) fn filter_names() -> Vec<&'static str> {
+    let firsts = FILTERS.iter().filter_map(|(_, names)| names.first());
+    firsts.copied().collect()
+}
+
 /// The archive that is asked for; `None` for a directory.
 pub(super) fn archive(options: &Options) -> Result<Option<ArchiveOptions>, Failure> {
     let asked = &options.archives;

@@ -1,7 +1,7 @@
 //! dwarfsextract: the tree in an image becomes a directory or an archive.
 
 mod archive;
-mod archive_spec;
+pub(crate) mod archive_spec;
 mod options;
 mod salvage;
 mod stats;

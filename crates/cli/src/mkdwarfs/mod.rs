@@ -209,7 +209,8 @@ fn with_target<T>(
     write: impl FnOnce(&mut dyn Write, Made) -> Result<T, Failure>,
 ) -> Result<T, Failure> {
     if output::is_stdout(target) {
-        return write(&mut io::stdout().lock(), Made::default());
+        let mut out = output::raw_stdout().map_err(output::write_failed)?;
+        return write(&mut out, Made::default());
     }
     let overwrite = if options.basic.force {
         Overwrite::Allow

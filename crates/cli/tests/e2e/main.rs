@@ -14,6 +14,7 @@ mod hostile;
 mod hostile_bytes;
 mod hotness;
 mod idle_memory;
+mod interrupted_rewriting;
 mod many_files;
 mod read_only;
 mod rewriting;

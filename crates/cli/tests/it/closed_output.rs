@@ -4,7 +4,7 @@ use std::process::Stdio;
 
 use durin_testkit::run::Run;
 
-use crate::support::{Place, durin, dwarfs, dwarfsck, dwarfsextract, mkdwarfs};
+use crate::support::{Place, program};
 
 /// Everything that writes results: a program and its arguments, where `IMAGE` and `TREE` stand for those.
 const COMMANDS: [&str; 27] = [
@@ -37,19 +37,22 @@ const COMMANDS: [&str; 27] = [
     "mkdwarfs -i IMAGE -o - --recompress --log-level=error",
 ];
 
+fn executable(name: &str) -> &'static str {
+    match name {
+        "durin" => env!("CARGO_BIN_EXE_durin"),
+        "dwarfs" => env!("CARGO_BIN_EXE_dwarfs"),
+        "dwarfsck" => env!("CARGO_BIN_EXE_dwarfsck"),
+        "dwarfsextract" => env!("CARGO_BIN_EXE_dwarfsextract"),
+        _ => env!("CARGO_BIN_EXE_mkdwarfs"),
+    }
+}
+
 fn run(place: &Place, command: &str, output: Stdio) -> (Option<i32>, String) {
     let image = place.path("image.dwarfs").display().to_string();
     let tree = place.tree().display().to_string();
     let line = command.replace("IMAGE", &image).replace("TREE", &tree);
     let (name, arguments) = line.split_once(' ').unwrap();
-    let program: Run = match name {
-        "durin" => durin(),
-        "dwarfs" => dwarfs(),
-        "dwarfsck" => dwarfsck(),
-        "dwarfsextract" => dwarfsextract(),
-        _ => mkdwarfs(),
-    };
-    let child = program
+    let child = program(executable(name))
         .args(arguments.split(' '))
         .env("PAGER", "cat")
         .into_command()
@@ -80,6 +83,31 @@ fn nobody_reads() {
                 "{command}: {code:?} {messages}"
             );
         }
+    }
+}
+
+#[test]
+fn no_output_at_all() {
+    let place = Place::new();
+    place.image();
+    let image = place.path("image.dwarfs").display().to_string();
+    let tree = place.tree().display().to_string();
+    for command in COMMANDS {
+        let line = command.replace("IMAGE", &image).replace("TREE", &tree);
+        let (name, arguments) = line.split_once(' ').unwrap();
+        // Only a shell starts a program without a standard output.
+        let script = r#"exec "$@" >&-"#;
+        let run = Run::new("sh")
+            .args(["-c", script, "sh"])
+            .arg(executable(name))
+            .args(arguments.split(' '))
+            .env("PAGER", "cat");
+        let expect = if command.contains("diff") { 2 } else { 1 };
+        let messages = run.expect_code(expect).stderr;
+        assert!(
+            messages.contains("Bad file descriptor"),
+            "{command}: {messages}"
+        );
     }
 }
 

@@ -201,6 +201,12 @@ fn bash_completes() {
         complete_line dwarfs --auto
         complete_line durin gr
         complete_line durin grep --co
+        complete_line dwarfsck --checksum sha25
+        complete_line dwarfsextract -f p
+        complete_line durin extract --format-filters z
+        complete_line mkdwarfs --order re
+        complete_line mkdwarfs -C lz
+        complete_line mkdwarfs -l ''
     "#;
     let run = Run::new("bash").args(["-c", script]).arg(dir.path());
     assert_eq!(
@@ -210,7 +216,13 @@ fn bash_completes() {
          --skip-devices --skip-specials\n\
          --auto-mountpoint\n\
          grep\n\
-         --count --context\n"
+         --count --context\n\
+         sha256\n\
+         pax paxr\n\
+         zstd\n\
+         revpath\n\
+         lz4 lz4hc lzma\n\
+         0 1 2 3 4 5 6 7 8 9\n"
     );
 }
 
@@ -228,6 +240,7 @@ fn usage_errors_exit_with_1() {
         (dwarfs().arg("image"), "MOUNTPOINT"),
         (dwarfsck(), "IMAGE"),
         (dwarfsck().args(["image", "--checksum=crc"]), "sha256"),
+        (dwarfsck().args(["image", "-l", "--json"]), "--json"),
         (
             dwarfsck().args(["image", "--check-integrity", "--no-check"]),
             "--no-check",
