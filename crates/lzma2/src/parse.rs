@@ -22,6 +22,11 @@ const WAY_LEN: usize = 1 << 12;
 const KEPT_LEN: usize = WAY_LEN - (1 << 9);
 const PLACE_COUNT: usize = WAY_LEN + 2 * MATCH_LEN_MAX as usize + 8;
 
+/// All lengths of a packet are tried up to this one,
+const SHORT_LEN_MAX: usize = 40;
+/// and behind that so many of the greatest.
+const LONG_LENS: usize = 8;
+
 /// What is parsed, and by which rules.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Input<'a> {
@@ -288,6 +293,25 @@ impl Parser {
         code: u32,
     ) {
         let (first, last) = (*lens.start() as usize, *lens.end() as usize);
+        if last > first.max(SHORT_LEN_MAX) + LONG_LENS {
+            // What ends in the middle of a long packet hardly ever wins.
+            self.reach_each(place, first..=SHORT_LEN_MAX, base, lengths, code);
+            self.reach_each(place, last - LONG_LENS..=last, base, lengths, code);
+        } else {
+            self.reach_each(place, first..=last, base, lengths, code);
+        }
+    }
+
+    #[inline]
+    fn reach_each(
+        &mut self,
+        place: usize,
+        lens: RangeInclusive<usize>,
+        base: u32,
+        lengths: &[u32; LEN_COUNT],
+        code: u32,
+    ) {
+        let (first, last) = (*lens.start(), *lens.end());
         let Some(lengths) = lengths.get(first..=last) else {
             return;
         };
