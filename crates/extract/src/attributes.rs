@@ -19,21 +19,35 @@ const SETGID: u32 = 0o2000;
 /// Times up to here fit every file system there is; beyond, it is worth looking what became of them.
 const SAFE_TIMES: std::ops::RangeInclusive<i64> = 0..=0x7fff_ffff;
 
+/// The mode to make a file with that is written and finished in one go: the final one saves changing it, as far as the
+/// user's mask lets it be. What will belong to somebody else is private until then.
+pub(crate) fn first_mode(job: &Job<'_>, attr: &Attr) -> Mode {
+    if job.owners && (attr.uid, attr.gid) != job.own {
+        return Mode::RUSR | Mode::WUSR;
+    }
+    Mode::from_raw_mode(attr.mode & 0o777)
+}
+
 /// Restores the attributes of an open file or directory.
 pub(crate) fn restore(job: &Job<'_>, fd: BorrowedFd<'_>, attr: &Attr, path: &dyn Fn() -> String) {
     let mut kept = attr.mode & 0o7777;
     // Looking takes a tenth of the time of a change that changes nothing, which file systems write to their journal.
-    let is_right = |stat: rustix::fs::Stat| stat.st_uid == attr.uid && stat.st_gid == attr.gid;
-    if job.owners && !rustix::fs::fstat(fd).is_ok_and(is_right) {
+    let stat = rustix::fs::fstat(fd).ok();
+    let is_owner = |stat: &rustix::fs::Stat| stat.st_uid == attr.uid && stat.st_gid == attr.gid;
+    let is_owner_right = stat.as_ref().is_some_and(is_owner);
+    if job.owners && !is_owner_right {
         let owner = owner(attr).and_then(|(uid, gid)| rustix::fs::fchown(fd, uid, gid));
         if let Err(errno) = owner {
             job.imperfect(&failed("owner", path, errno));
             kept &= !(SETUID | SETGID);
         }
     } else {
-        kept &= !foreign_bits(attr);
+        kept &= !foreign_bits(job, attr);
     }
-    if let Err(errno) = rustix::fs::fchmod(fd, Mode::from_raw_mode(kept)) {
+    // Changing the owner clears bits of the mode.
+    let is_mode = |stat: &rustix::fs::Stat| stat.st_mode & 0o7777 == kept;
+    let is_mode_right = (is_owner_right || !job.owners) && stat.as_ref().is_some_and(is_mode);
+    if !is_mode_right && let Err(errno) = rustix::fs::fchmod(fd, Mode::from_raw_mode(kept)) {
         job.imperfect(&failed("mode", path, errno));
     }
     match rustix::fs::futimens(fd, &times(attr)) {
@@ -112,12 +126,12 @@ fn owner(attr: &Attr) -> std::result::Result<(Option<Uid>, Option<Gid>), Errno> 
 }
 
 /// The bits that would lend this user's rights instead of the owner's, where owners are not restored.
-fn foreign_bits(attr: &Attr) -> u32 {
+fn foreign_bits(job: &Job<'_>, attr: &Attr) -> u32 {
     let mut bits = 0;
-    if attr.uid != rustix::process::geteuid().as_raw() {
+    if attr.uid != job.own.0 {
         bits |= SETUID;
     }
-    if attr.gid != rustix::process::getegid().as_raw() {
+    if attr.gid != job.own.1 {
         bits |= SETGID;
     }
     bits

@@ -29,6 +29,8 @@ pub(crate) struct Job<'a> {
     pub(crate) dirs: Dirs<'a>,
     /// Whether owners are restored.
     pub(crate) owners: bool,
+    /// The user and the group that new files belong to, as a rule.
+    pub(crate) own: (u32, u32),
 }
 
 /// What has been made so far.
@@ -131,7 +133,16 @@ impl<'a> Job<'a> {
             OwnerRestore::Always => true,
             OwnerRestore::Never => false,
         };
-        Self { run, dirs, owners }
+        let own = (
+            rustix::process::geteuid().as_raw(),
+            rustix::process::getegid().as_raw(),
+        );
+        Self {
+            run,
+            dirs,
+            owners,
+            own,
+        }
     }
 }
 

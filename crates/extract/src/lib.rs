@@ -1,12 +1,12 @@
 //! Unpacking DwarFS images to a directory or to an archive.
 //!
 //! In: an open [`Image`] and a target directory. Out: the tree, a [`Report`], and messages through [`Events`].
-//! Directories are made first, then regular files in the order of their data, so that each block is decoded once, then
+//! Directories are made first, then regular files, block by block, so that each is decoded once, then
 //! symlinks and nodes; the attributes of directories come last, children before parents.
 //!
 //! **Invariants.** Nothing outside of the target is ever touched: every name is used alone, from a descriptor of its
 //! directory, and no symlink is followed, whatever the image says and whatever lies in the target. No partial file stays
-//! behind. Memory depends on the number of paths, not on sizes.
+//! behind. Memory depends on the number of paths, the size of blocks and the limit of the image's cache, not on sizes of files.
 //!
 //! ```no_run
 //! use std::path::Path;

@@ -16,6 +16,9 @@ use crate::plan::{Entry, TOP};
 /// Nobody else has a business in the tree while it grows; the final modes are set at the end.
 const WORKING_MODE: Mode = Mode::RWXU;
 
+/// The mode of a file that others must not see before it is finished.
+pub(crate) const PRIVATE: Mode = Mode::RUSR.union(Mode::WUSR);
+
 /// How often something may come back into the way before we give up.
 const ATTEMPTS: usize = 4;
 
@@ -153,11 +156,9 @@ pub(crate) fn node(job: &Job<'_>, entry: &Entry) -> Result<()> {
 }
 
 /// Creates an empty regular file that nobody else has open.
-pub(crate) fn file(dir: BorrowedFd<'_>, name: &[u8]) -> rustix::io::Result<OwnedFd> {
+pub(crate) fn file(dir: BorrowedFd<'_>, name: &[u8], mode: Mode) -> rustix::io::Result<OwnedFd> {
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    replacing(dir, name, || {
-        rustix::fs::openat(dir, name, flags, Mode::RUSR | Mode::WUSR)
-    })
+    replacing(dir, name, || rustix::fs::openat(dir, name, flags, mode))
 }
 
 /// Calls `make`, which must fail with `EEXIST` if something is there; unlinks that and tries again.

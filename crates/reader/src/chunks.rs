@@ -165,7 +165,7 @@ impl Image {
     ///
     /// # Errors
     /// As [`Self::content_number`].
-    pub fn chunks(&self, inode: InodeNum) -> Result<impl Iterator<Item = Result<Extent>> + '_> {
+    pub fn chunks(&self, inode: InodeNum) -> Result<Extents<'_>> {
         let range = self.metadata().chunk_range(self.content_number(inode)?)?;
         Ok(Extents {
             metadata: self.metadata(),
@@ -176,10 +176,19 @@ impl Image {
 }
 
 /// The extents of a range of chunks, the first of which is at `offset` in the file.
-pub(crate) struct Extents<'a> {
+pub struct Extents<'a> {
     pub(crate) metadata: &'a Metadata,
     pub(crate) range: ChunkRange,
     pub(crate) offset: u64,
+}
+
+impl std::fmt::Debug for Extents<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Extents")
+            .field("range", &self.range)
+            .field("offset", &self.offset)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Extents<'_> {

@@ -51,7 +51,7 @@ mod walk;
 pub use attr::{Attr, FileKind, Time};
 pub use block_cache::{BlockCache, CacheMemory, CacheStats};
 pub use check::{CheckLevel, CheckOptions, Report};
-pub use chunks::{Extent, Place};
+pub use chunks::{Extent, Extents, Place};
 pub use image::{EntryRef, Image};
 pub use info::{CategoryInfo, Info, SectionInfo, option_names};
 pub use locate::find_image;

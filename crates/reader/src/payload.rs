@@ -35,6 +35,21 @@ pub(crate) fn read(source: &dyn Source, section: &Section, len_max: u64) -> Resu
     Ok(payload)
 }
 
+/// Replaces `buf` by the first `len` bytes of a payload.
+pub(crate) fn read_into(
+    source: &dyn Source,
+    section: &Section,
+    len: u64,
+    buf: &mut Vec<u8>,
+) -> Result<()> {
+    let no_memory = || Error::limit(format!("no memory for {len} bytes of payload"));
+    let wanted = usize::try_from(len).map_err(|_| no_memory())?;
+    buf.clear();
+    buf.try_reserve_exact(wanted).map_err(|_| no_memory())?;
+    buf.resize(wanted, 0);
+    read_exact(source, section.payload_offset, buf)
+}
+
 /// Reads a payload and checks its XXH3.
 pub(crate) fn read_verified(
     source: &dyn Source,

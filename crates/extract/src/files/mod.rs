@@ -1,28 +1,29 @@
-//! Regular files, in the order of their data, by several threads.
+//! Regular files, block by block, by several threads.
 //!
-//! The calling thread hands out work in data order; each worker reads through the shared block cache and writes. Work is cut
-//! where blocks begin, so that workers decode different blocks at the same time and each block once, and files larger than
-//! [`hand_out::SPLIT_BYTES`] are cut into pieces that several workers write. The queue holds twice as many pieces of work as there are
-//! workers; the sender waits when it is full. A worker holds one buffer; extents are only listed for pieces of large files,
-//! so that memory does not depend on what the image says.
+//! [`window`] sorts what is to be written by block; [`pool`] has each block decoded once, outside of the cache and into a
+//! buffer that is used again, and its pieces written by whoever has nothing else to do ([`part`], [`write`]).
+//! **Memory**: two blocks and a half for each block that is being decoded, as many as fit into the cache's limit but one at
+//! least, and the pieces of a window.
 
-mod hand_out;
 pub(crate) mod order;
+mod part;
+mod pool;
+mod window;
 mod write;
 
 use std::num::NonZero;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
-use crossbeam_channel::{Receiver, bounded};
 use durin_format::{Error, Result};
 
-use crate::content::BUFFER_LEN;
 use crate::job::Job;
 
-use hand_out::Work;
 use order::Files;
+use part::Parts;
+use pool::{Limits, Pool, Task};
+use window::{Lister, Window};
 
 /// Fewer workers leave the disk idle while they decode, more only wait for each other.
 const WORKERS: std::ops::RangeInclusive<usize> = 2..=8;
@@ -33,26 +34,61 @@ pub(crate) fn extract(job: &Job<'_>, is_there: &[bool]) -> Result<()> {
         is_there.get(dir as usize).is_some_and(|there| *there)
     })?;
     files.count_total(job);
+    let limits = limits(job);
+    let parts = Parts::new(job, &files);
+    let mut lister = Lister::new(job, &files);
+    let mut spare = Vec::new();
+    loop {
+        let window = match lister.next() {
+            Ok(Some(window)) => window,
+            Ok(None) => return Ok(()),
+            Err(error) => {
+                lister.abandon();
+                return Err(error);
+            }
+        };
+        let pool = Pool::new(&window, limits, std::mem::take(&mut spare));
+        let written = write_window(&parts, &window, &pool, limits);
+        spare = pool.into_spare();
+        if written.is_err() {
+            // No partial file stays behind.
+            for target in &window.files {
+                target.fail(job, files.entries(target.group));
+            }
+            return written;
+        }
+    }
+}
+
+/// A block that is being decoded takes its own size, that of its payload, and the state of the decoder.
+const HALF_BLOCKS: u64 = 5;
+
+fn limits(job: &Job<'_>) -> Limits {
+    let cache = job.image.cache();
+    let block = u64::from(job.image.block_size()).saturating_mul(HALF_BLOCKS) / 2;
+    let fitting = usize::try_from(cache.memory().bytes_max() / block.max(1));
+    let blocks = fitting.unwrap_or(usize::MAX).max(1);
+    let writing = workers(job.options.disk_writers);
+    Limits {
+        decoding: writing.min(cache.workers().max(1)),
+        writing,
+        blocks,
+    }
+}
+
+/// Starts as many workers as there is work for.
+fn write_window(parts: &Parts<'_>, window: &Window, pool: &Pool<'_>, limits: Limits) -> Result<()> {
     let end = End::default();
-    let workers = workers(job.options.disk_writers);
-    let (sender, receiver) = bounded(2 * workers);
     thread::scope(|scope| {
-        let mut started = Ok(());
-        for number in 0..workers {
-            let receiver = receiver.clone();
-            let (files, end) = (&files, &end);
-            let work = move || work(job, files, end, &receiver);
-            if let Err(error) = thread::Builder::new().spawn_scoped(scope, work) {
-                // The others do it, if there are any.
-                if number == 0 {
-                    started = Err(Error::io("cannot start a thread", error));
-                }
+        for _ in 1..limits.writing {
+            let (end, pool) = (&end, pool);
+            let work = move || work(parts, window, pool, end);
+            // Without them this thread does it all.
+            if thread::Builder::new().spawn_scoped(scope, work).is_err() {
                 break;
             }
         }
-        drop(receiver);
-        end.keep(started.and_then(|()| hand_out::hand_out(job, &files, &end, &sender)));
-        drop(sender);
+        work(parts, window, pool, &end);
     });
     end.result()
 }
@@ -69,21 +105,16 @@ pub(crate) fn workers(wanted: usize) -> usize {
 /// The first error, which ends all threads.
 #[derive(Default)]
 struct End {
-    is_reached: AtomicBool,
     error: Mutex<Option<Error>>,
 }
 
 impl End {
-    fn keep(&self, result: Result<()>) {
+    fn keep(&self, pool: &Pool<'_>, result: Result<()>) {
         if let Err(error) = result {
             let mut first = self.error.lock().unwrap_or_else(PoisonError::into_inner);
             first.get_or_insert(error);
-            self.is_reached.store(true, Ordering::Relaxed);
+            pool.end();
         }
-    }
-
-    fn is_reached(&self) -> bool {
-        self.is_reached.load(Ordering::Relaxed)
     }
 
     fn result(self) -> Result<()> {
@@ -95,23 +126,75 @@ impl End {
     }
 }
 
-fn work(job: &Job<'_>, files: &Files, end: &End, receiver: &Receiver<Work>) {
-    let mut buffer = vec![0; BUFFER_LEN];
-    for work in receiver {
-        match work {
-            Work::Files(groups) => {
-                for group in groups {
-                    // The queue is still drained then, so that the sender does not wait for ever.
-                    if end.is_reached() {
-                        break;
+fn work(parts: &Parts<'_>, window: &Window, pool: &Pool<'_>, end: &End) {
+    while let Some(task) = pool.next() {
+        match task {
+            Task::Decode(pieces, mut buffer) => {
+                match decode(parts.job, window, &pieces, &mut buffer) {
+                    Ok(()) => pool.decoded(buffer, pieces),
+                    Err(error) => {
+                        pool.failed(buffer);
+                        end.keep(pool, fail(parts, window, pieces, &error));
                     }
-                    end.keep(write::whole(job, files.entries(group), &mut buffer));
                 }
             }
-            Work::Piece(large, extents) => {
-                let written = large.write_piece(job, files, end, extents, &mut buffer);
-                end.keep(written.and(large.end_piece(job, files)));
+            Task::Write(block, pieces) => {
+                end.keep(pool, write(parts, window, pieces, &block));
+                pool.written(Some(block));
+            }
+            Task::Empty(places) => {
+                end.keep(pool, make_empty(parts, window, places));
+                pool.written(None);
             }
         }
     }
+}
+
+/// Decodes the block of some pieces as far as they reach.
+fn decode(
+    job: &Job<'_>,
+    window: &Window,
+    pieces: &Range<usize>,
+    buffer: &mut Vec<u8>,
+) -> Result<()> {
+    let pieces = window.pieces.get(pieces.clone()).unwrap_or_default();
+    let end = |piece: &window::Piece| u64::from(piece.block_offset) + u64::from(piece.len);
+    let Some((first, end)) = pieces.first().zip(pieces.iter().map(end).max()) else {
+        return Ok(());
+    };
+    let cache = job.image.cache();
+    cache.decode_alone(first.block, end, buffer, &mut || job.check_cancel())
+}
+
+fn write(parts: &Parts<'_>, window: &Window, pieces: Range<usize>, block: &[u8]) -> Result<()> {
+    let pieces = window.pieces.get(pieces).unwrap_or_default();
+    for of_file in pieces.chunk_by(|a, b| a.file == b.file) {
+        let target = of_file.first().and_then(|piece| window.file(piece.file));
+        if let Some(target) = target {
+            parts.write(target, block, of_file)?;
+        }
+    }
+    Ok(())
+}
+
+/// Gives up the files that need a block which cannot be read.
+fn fail(parts: &Parts<'_>, window: &Window, pieces: Range<usize>, error: &Error) -> Result<()> {
+    let pieces = window.pieces.get(pieces).unwrap_or_default();
+    for of_file in pieces.chunk_by(|a, b| a.file == b.file) {
+        let target = of_file.first().and_then(|piece| window.file(piece.file));
+        if let Some(target) = target {
+            parts.fail(target, of_file, error)?;
+        }
+    }
+    Ok(())
+}
+
+fn make_empty(parts: &Parts<'_>, window: &Window, places: Range<usize>) -> Result<()> {
+    for place in window.empty.get(places).unwrap_or_default() {
+        parts.job.check_cancel()?;
+        if let Some(target) = window.file(*place) {
+            parts.finish(target)?;
+        }
+    }
+    Ok(())
 }

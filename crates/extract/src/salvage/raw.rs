@@ -53,7 +53,7 @@ pub(super) fn write(
             }
         };
         let write = || -> std::io::Result<()> {
-            let file = make::file(top.as_fd(), name.as_bytes())?;
+            let file = make::file(top.as_fd(), name.as_bytes(), make::PRIVATE)?;
             File::from(file).write_all(&content)
         };
         write().map_err(|error| Error::io(format!("cannot write {name}"), error))?;

@@ -11,6 +11,7 @@ mod hostile;
 mod in_the_way;
 mod large;
 mod manifests;
+mod once;
 mod patterns;
 mod salvage;
 mod synthetic;

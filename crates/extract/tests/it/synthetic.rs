@@ -56,7 +56,8 @@ impl Tree {
         image
     }
 
-    fn metadata(&self) -> Metadata {
+    /// Describes it.
+    pub(crate) fn metadata(&self) -> Metadata {
         let number = |place: usize| u32::try_from(place).unwrap();
         let targets: Vec<_> = self
             .dirs

@@ -8,6 +8,7 @@
 //! **Memory**: [`CacheOptions::bytes_max`], or what is being decoded if that is more, and what readers still hold;
 //! it is counted while blocks are being decoded. `memory` says what goes, and `tidy` gives back what nobody uses.
 
+mod alone;
 mod entries;
 mod entry;
 mod memory;
@@ -227,6 +228,12 @@ impl BlockCache {
         } else {
             self.depth_max as usize
         }
+    }
+
+    /// Returns how many threads may decode at the same time, beside those who read.
+    #[must_use]
+    pub fn workers(&self) -> usize {
+        self.workers
     }
 
     /// Whether anything happens on [`Self::prefetch`].
