@@ -41,7 +41,14 @@ pub(crate) fn order_by_script(
         fragments: &fragments,
         names: names_of_linked(tree, files),
     };
-    reorder(script, &view, &fragments)
+    let mut ordered = reorder(script, &view, &fragments)?;
+    if ordered != fragments {
+        // The groups were those of the order before.
+        for fragment in &mut ordered {
+            fragment.group_kib = 0;
+        }
+    }
+    Ok(ordered)
 }
 
 /// Returns `items`, which `inodes` describes one by one, as the script orders them.
