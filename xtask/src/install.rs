@@ -29,13 +29,14 @@ pub(crate) fn missing_in_folder<'a>(variable: &str, programs: &'a [String]) -> O
     programs.iter().find(|program| !has(program))
 }
 
-/// Where programs are looked for: as `PATH` says, then what an ordinary one leaves out.
+/// Where programs are looked for: among those that were fetched because there were none, or none that would do; as `PATH`
+/// says; then where an ordinary one does not lead.
 fn dirs() -> Vec<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let mut dirs: Vec<_> = std::env::split_paths(&path).collect();
+    let mut dirs = vec![tools_dir().join("bin")];
+    dirs.extend(std::env::split_paths(&path));
     // Programs for the administrator.
     dirs.extend(["/usr/sbin", "/sbin"].map(Into::into));
-    dirs.push(tools_dir().join("bin"));
     dirs
 }
 

@@ -10,23 +10,25 @@ pub(crate) fn fsx(arguments: &[String]) -> Result<()> {
     let seconds = option(arguments, "seconds").unwrap_or("3600");
     let mut variables = vec![("DURIN_FSX_SECONDS", seconds)];
     variables.extend(option(arguments, "seed").map(|seed| ("DURIN_FSX_SEED", seed)));
-    run("fsx::", &variables)
+    run("durin-cli", "e2e", "fsx::", &variables)
 }
 
 /// `cycles [--count=10000]`
 pub(crate) fn cycles(arguments: &[String]) -> Result<()> {
     check_options(arguments, &["count"])?;
     let count = option(arguments, "count").unwrap_or("10000");
-    run("cycles::", &[("DURIN_CYCLES", count)])
+    let variables = [("DURIN_CYCLES", count)];
+    run("durin-fuse", "cycles", "", &variables)?;
+    run("durin-cli", "e2e", "cycles::", &variables)
 }
 
-fn run(tests: &str, variables: &[(&str, &str)]) -> Result<()> {
+fn run(package: &str, target: &str, tests: &str, variables: &[(&str, &str)]) -> Result<()> {
     for (name, value) in variables {
         value
             .parse::<u64>()
             .with_context(|| format!("{name}: {value} is no number"))?;
     }
-    let mut command = cargo(&["test", "--locked", "--package=durin-cli", "--test=e2e"]);
-    command.args(["--", "--nocapture", tests]);
+    let mut command = cargo(&["test", "--locked", "--profile=fast", "--package", package]);
+    command.args(["--test", target, "--", "--nocapture", tests]);
     succeed(command.envs(variables.iter().copied()))
 }

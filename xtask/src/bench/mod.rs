@@ -16,6 +16,7 @@ mod losses;
 mod measure;
 mod mount;
 mod needs;
+mod newer_debian;
 mod notes;
 mod origin;
 mod peers;

@@ -8,6 +8,7 @@ use anyhow::{Context, Result, bail, ensure};
 use serde::Deserialize;
 
 use super::table::{self, Table};
+use super::{measure, newer_debian};
 use crate::say::say;
 use crate::workspace::succeed_within;
 use crate::{install, workspace};
@@ -30,10 +31,16 @@ struct Peer {
     programs: Vec<String>,
     folder: Option<String>,
     debian: Option<String>,
+    release: Option<String>,
+    probe: Option<String>,
+    #[serde(default)]
+    renamed: Vec<[String; 2]>,
     pip: Option<String>,
     cargo: Option<String>,
     #[serde(default)]
     build_needs: Vec<[String; 2]>,
+    #[serde(default)]
+    build_with: Vec<[String; 2]>,
     absent: Option<String>,
 }
 
@@ -74,7 +81,10 @@ pub(super) fn table() -> Result<Table> {
             &peer.folder,
             &peer.absent,
         ) {
-            (Some(package), ..) => format!("Debian: {package}"),
+            (Some(package), ..) => match &peer.release {
+                Some(release) => format!("Debian, {release}'s if need be: {package}"),
+                None => format!("Debian: {package}"),
+            },
             (_, Some(package), ..) => format!("PyPI: {package}"),
             (_, _, Some(package), ..) => format!("crates.io: {package}"),
             (_, _, _, Some(variable), _) => format!("the folder that {variable} names"),
@@ -99,12 +109,11 @@ impl Peer {
             let folder = folder.with_context(|| format!("{variable} names no folder"))?;
             return self.check(|program| folder.join(program).is_file());
         }
-        if self.check(install::has).is_ok() {
+        if self.is_there() {
             return Ok(());
         }
         if let Some(package) = &self.debian {
-            let why = || format!("the package {package} cannot be installed");
-            install::package_beside_others(package).with_context(why)?;
+            self.install_package(package)?;
         } else if let Some(package) = &self.pip {
             from_pypi(package)?;
         } else if let Some(package) = &self.cargo {
@@ -119,9 +128,44 @@ impl Peer {
             say!("building {package} ...");
             let mut cargo =
                 workspace::cargo(&["install", "--locked", "--quiet", package, "--root"]);
+            cargo.envs(self.build_with.iter().map(|[name, value]| (name, value)));
             succeed_within(cargo.arg(tools), BUILD_MAX)?;
         }
         self.check(install::has)
+    }
+
+    /// Whether all is there, and can what it must.
+    fn is_there(&self) -> bool {
+        let can = |probe: &String| measure::succeeds(probe);
+        self.check(install::has).is_ok() && self.probe.as_ref().is_none_or(can)
+    }
+
+    /// Installs a package, or takes it from a newer release where this one's will not do.
+    fn install_package(&self, package: &str) -> Result<()> {
+        let has_programs = self.check(install::has).is_ok();
+        if !has_programs && self.renamed.is_empty() {
+            let why = || format!("the package {package} cannot be installed");
+            install::package_beside_others(package).with_context(why)?;
+        }
+        let Some(release) = self.release.as_ref().filter(|_| !self.is_there()) else {
+            return Ok(());
+        };
+        let programs: Vec<(&str, &str)> = if self.renamed.is_empty() {
+            let names = self.programs.iter().map(String::as_str);
+            names.map(|name| (name, name)).collect()
+        } else {
+            let names = self.renamed.iter();
+            names
+                .map(|[from, to]| (from.as_str(), to.as_str()))
+                .collect()
+        };
+        let fetched = newer_debian::fetch(release, package, &programs);
+        if has_programs && let Err(error) = fetched {
+            // Each tool looks whether it can be run with what is there.
+            say!("{}: an early version, {error:#}", self.name);
+            return Ok(());
+        }
+        fetched
     }
 
     fn check(&self, has: impl Fn(&str) -> bool) -> Result<()> {
