@@ -83,11 +83,7 @@ impl Stage {
     }
 
     fn wait_for(&self, name: &str) {
-        let start = Instant::now();
-        while !self.path(name).exists() {
-            assert!(start.elapsed() < TIME_MAX, "no {name}");
-            std::thread::sleep(Duration::from_millis(10));
-        }
+        wait_until(&format!("no {name}"), || self.path(name).exists());
     }
 
     fn text(&self, name: &str) -> String {
@@ -108,6 +104,14 @@ impl Stage {
             .map(|entry| entry.unwrap().file_name())
             .collect();
         assert_eq!(names, ["bench"]);
+    }
+}
+
+fn wait_until(complaint: &str, mut is_so: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !is_so() {
+        assert!(start.elapsed() < TIME_MAX, "{complaint}");
+        std::thread::sleep(Duration::from_millis(10));
     }
 }
 
@@ -157,9 +161,12 @@ fn a_reader_that_goes_ends_the_suite() {
     drop(stdout);
     // What it prints next has no reader.
     std::fs::write(stage.path("go"), "").unwrap();
-    let sleeps = std::fs::read_to_string(format!("/proc/{}/comm", stage.text("ready")));
-    assert_eq!(sleeps.unwrap().trim(), "sleep");
-    end_waiting(&stage);
+    let name = format!("/proc/{}/comm", stage.text("ready"));
+    // It is `setsid` still for a moment.
+    wait_until("no sleep", || {
+        std::fs::read_to_string(&name).unwrap().trim() == "sleep"
+    });
+    wait_until("nothing waits", || end_waiting(&stage));
     let message = message(child);
     assert!(
         message.contains("nobody reads") && !message.contains("panicked"),
@@ -168,8 +175,9 @@ fn a_reader_that_goes_ends_the_suite() {
     stage.assert_clean();
 }
 
-/// Ends what level 3 waits for, so that the build fails and is told.
-fn end_waiting(stage: &Stage) {
+/// Ends what level 3 waits for, so that the build fails and is told; whether there was something.
+fn end_waiting(stage: &Stage) -> bool {
+    let mut is_ended = false;
     for entry in std::fs::read_dir("/proc").unwrap() {
         let path = entry.unwrap().path();
         let environment = std::fs::read(path.join("environ")).unwrap_or_default();
@@ -182,8 +190,10 @@ fn end_waiting(stage: &Stage) {
         if is_of_stage && comm.trim() == "sleep" && name != stage.text("ready") {
             let pid = Pid::from_raw(name.parse().unwrap()).unwrap();
             kill_process(pid, Signal::KILL).unwrap();
+            is_ended = true;
         }
     }
+    is_ended
 }
 
 #[test]
