@@ -31,6 +31,7 @@ Options for -o:
   uid=N, gid=N         owner and group of everything
   readonly             show files without write permission
   blocksize=SIZE       preferred size of reads that programs are told (512k)
+  [no]io_uring         take requests through io_uring where the kernel offers it, or not (io_uring)
   mlock=none|try|must  keep the metadata in memory (none)
   [no_]cache_files     let the kernel cache file contents, or not; [no_]cache_sparse: with holes
   case_insensitive     find names in any case that are not there exactly

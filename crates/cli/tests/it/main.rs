@@ -11,6 +11,7 @@ mod dwarfs;
 mod dwarfsck;
 mod dwarfsck_json;
 mod dwarfsextract;
+mod dying_disk;
 mod everyday;
 mod help;
 mod mkdwarfs;

@@ -14,7 +14,7 @@ use durin_testkit::{require, skip};
 use crate::support::{Place, mkdwarfs};
 
 /// Files of the tree, each in some blocks of its own.
-const FILES: usize = 8;
+pub(crate) const FILES: usize = 8;
 const FILE_LEN: usize = 200_000;
 
 fn driver() -> &'static Path {
@@ -25,11 +25,11 @@ fn name(number: usize) -> String {
     format!("f{number}")
 }
 
-fn content(number: usize) -> Vec<u8> {
+pub(crate) fn content(number: usize) -> Vec<u8> {
     Random::new(number as u64).text(FILE_LEN)
 }
 
-fn make_image(place: &Place, options: &[&str]) -> PathBuf {
+pub(crate) fn make_image(place: &Place, options: &[&str]) -> PathBuf {
     for number in 0..FILES {
         fs::write(place.tree().join(name(number)), content(number)).unwrap();
     }
@@ -40,14 +40,14 @@ fn make_image(place: &Place, options: &[&str]) -> PathBuf {
 }
 
 /// A driver in the foreground whose messages are kept.
-struct Watched {
+pub(crate) struct Watched {
     driver: Child,
-    point: PathBuf,
+    pub(crate) point: PathBuf,
     log: PathBuf,
 }
 
 impl Watched {
-    fn new(place: &Place, image: &Path) -> Self {
+    pub(crate) fn new(place: &Place, image: &Path) -> Self {
         let (point, log) = (place.path("mnt"), place.path("log"));
         fs::create_dir(&point).unwrap();
         let mut command = Command::new(driver());
@@ -67,7 +67,7 @@ impl Watched {
     }
 
     /// Reads all files; each is right or an input/output error. Returns how many were right.
-    fn read_all(&self) -> usize {
+    pub(crate) fn read_all(&self) -> usize {
         let right = |number: &usize| match fs::read(self.point.join(name(*number))) {
             Ok(found) => {
                 assert!(found == content(*number), "f{number}: other bytes");
@@ -82,7 +82,7 @@ impl Watched {
     }
 
     /// Names and attributes are there, and the driver ends as it should.
-    fn end(mut self) -> Vec<String> {
+    pub(crate) fn end(mut self) -> Vec<String> {
         assert_eq!(fs::read_dir(self.point.join("sub")).unwrap().count(), 5);
         let size = fs::metadata(self.point.join(name(FILES - 1)))
             .unwrap()
@@ -105,14 +105,17 @@ impl Drop for Watched {
     }
 }
 
-/// Each line that tells of a failure, once.
-fn check_told_once(log: &[String]) {
-    let failures: Vec<&str> = log
-        .iter()
-        // Behind severity and time.
+/// What tells of failures, without severity and time.
+pub(crate) fn told(log: &[String]) -> Vec<&str> {
+    log.iter()
         .filter(|line| line.starts_with('E') || line.starts_with('W'))
         .filter_map(|line| line.splitn(3, ' ').nth(2))
-        .collect();
+        .collect()
+}
+
+/// Each line that tells of a failure, once.
+pub(crate) fn check_told_once(log: &[String]) {
+    let failures = told(log);
     assert!(!failures.is_empty(), "{log:?}");
     let mut once = failures.clone();
     once.sort_unstable();

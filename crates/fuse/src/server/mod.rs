@@ -1,9 +1,10 @@
 //! The threads that answer.
 //!
-//! Most requests are answered in microseconds, and waking another thread costs as much: so there are few threads, each
-//! with its own descriptor and buffers, and each does all of a request itself. Only when one of them is about to decode or
-//! to read, and no other waits for requests, another is started, up to a limit: `ls` never waits for a slow block.
-//! A thread that finds that others wait has done its part and ends.
+//! Most requests are answered in microseconds, and a request costs most when it wakes a thread on another processor, which
+//! the kernel does in turn with all that wait for one. So as few wait as will do, each with its own descriptor and buffers,
+//! and each does all of a request itself. Only when one of them is about to decode or to read, and no other waits for
+//! requests, another takes its place: one that is `parked`, or a new one, up to a limit. So `ls` never waits for a slow block.
+//! A thread that finds that others wait has done its part, and is parked or ends.
 //!
 //! With io_uring (`rings`) it is the same for each of the kernel's queues, but that threads stay.
 
@@ -16,13 +17,15 @@ use std::thread::{Builder, Scope};
 use crate::adapter::{Adapter, Then};
 use crate::device::{Device, End, REQUEST_LEN_MAX, Received};
 use crate::protocol::{Reply, Request};
+use parked::Parked;
 use rings::Rings;
 
+mod parked;
 pub(crate) mod rings;
 
-/// Threads that are always there. With two, one can answer while the other is being put to sleep or woken. A prototype
-/// on two cores was best with two to four; this server has not been measured with other numbers.
-const STEADY_MIN: usize = 2;
+/// Threads that wait for requests, on machines with up to two cores: with two that wait, requests wake one and then the
+/// other, each with cold caches, on a processor that sleeps (docs/mounting.md).
+const STEADY_MIN: usize = 1;
 
 /// The same on machines with many cores: half of them, and not more than this; further ones wait for the same locks.
 const STEADY_MAX: usize = 8;
@@ -30,14 +33,13 @@ const STEADY_MAX: usize = 8;
 /// With those that come and go.
 const THREADS_MAX: usize = 32;
 
-/// Threads that may wait beside the steady ones, so that readers of slow blocks, who come again, do not have one started each
-/// time. Not measured.
-const SPARE: usize = 2;
+/// Threads that may be parked, so that readers of slow blocks, who come again, do not have one started each time.
+const SPARE: usize = 4;
 
 /// How many threads there are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Threads {
-    /// Always.
+    /// That wait for requests.
     pub(crate) steady: usize,
     /// While slow reads are under way.
     pub(crate) max: usize,
@@ -64,7 +66,9 @@ pub(crate) struct Server {
     /// Whether each thread gets a descriptor of its own.
     clones: bool,
     count: AtomicUsize,
+    /// Those that wait for requests.
     idle: AtomicUsize,
+    parked: Parked,
     rings: Rings,
     /// How the first thread ended that did not end well.
     outcome: Mutex<Option<io::Result<End>>>,
@@ -87,6 +91,7 @@ impl Server {
             clones,
             count: AtomicUsize::new(0),
             idle: AtomicUsize::new(0),
+            parked: Parked::new(SPARE),
             outcome: Mutex::new(None),
         }
     }
@@ -143,7 +148,7 @@ impl Server {
         let mut buf = vec![0; REQUEST_LEN_MAX];
         let mut reply = Reply::default();
         loop {
-            if self.is_superfluous() {
+            if !self.may_wait() {
                 return None;
             }
             let received = device.receive(&mut buf);
@@ -157,7 +162,7 @@ impl Server {
                 return Some(Err(io::ErrorKind::InvalidData.into()));
             };
             let mut slow = || {
-                if self.idle.load(Ordering::Relaxed) == 0 {
+                if self.idle.load(Ordering::Relaxed) == 0 && !self.parked.call() {
                     self.start(scope);
                 }
             };
@@ -169,15 +174,21 @@ impl Server {
         }
     }
 
-    /// Counts this thread as waiting, unless it is one more than are needed: then it is to end.
-    fn is_superfluous(&self) -> bool {
-        let idle = self.idle.fetch_add(1, Ordering::Relaxed);
-        if idle < self.threads.steady + SPARE {
-            return false;
+    /// Counts this thread as waiting for requests, once it is needed; gives whether it is.
+    ///
+    /// It counts only if there is room, never for a moment, or another that is about to do something slow would rely on it.
+    fn may_wait(&self) -> bool {
+        let one_more = |idle: usize| (idle < self.threads.steady).then_some(idle + 1);
+        loop {
+            let (set, fetch) = (Ordering::Relaxed, Ordering::Relaxed);
+            if self.idle.fetch_update(set, fetch, one_more).is_ok() {
+                return true;
+            }
+            if !self.parked.wait() {
+                self.count.fetch_sub(1, Ordering::Relaxed);
+                return false;
+            }
         }
-        self.idle.fetch_sub(1, Ordering::Relaxed);
-        self.count.fetch_sub(1, Ordering::Relaxed);
-        true
     }
 
     /// Keeps why a thread ended; an error says more than an end.
@@ -185,6 +196,7 @@ impl Server {
         let Some(ended) = ended else {
             return;
         };
+        self.parked.end();
         let mut outcome = self.outcome.lock().unwrap_or_else(PoisonError::into_inner);
         if outcome.as_ref().is_none_or(|known| known.is_ok()) {
             *outcome = Some(ended);

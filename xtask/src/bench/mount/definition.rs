@@ -95,6 +95,8 @@ pub(super) struct Job {
     pub(super) compares: bool,
     #[serde(default)]
     pub(super) idle: bool,
+    /// A job that is much the same: a system that took too long for that takes too long for this.
+    pub(super) like: Option<String>,
     /// A command that fails where the tree has nothing for this.
     when: Option<String>,
     /// Left out of quick runs, unless it is named.
@@ -144,6 +146,14 @@ impl Definitions {
                 !system.name.contains(':'),
                 "{}: a colon parts system and job in records",
                 system.name
+            );
+        }
+        for job in &parsed.jobs {
+            let is_known = |name: &String| parsed.jobs.iter().any(|other| other.name == *name);
+            let name = &job.name;
+            ensure!(
+                job.like.as_ref().is_none_or(is_known),
+                "{name}: like no job"
             );
         }
         Ok(parsed)

@@ -59,6 +59,16 @@ pub(super) fn once(
     if session.is_over() {
         return Ok(Done::TimeOver);
     }
+    if let Some(like) = &job.like
+        && was_late(session, measured, one, like)
+    {
+        let outcome = Outcome::default();
+        let told = (Status::Timeout, format!("not run: {like} took too long"));
+        let sample = sample(session, measured, one, job, outcome, told);
+        say!("{}", one_line(&sample));
+        session.record.append(sample)?;
+        return Ok(Done::Right);
+    }
     if job.compares && !expected.contains_key(&job.name) {
         let variables = one.variables.with("POINT", &one.source);
         let taken = shell::run(&job.run, &variables, session.bounded(JOB_TIME_MAX))?;
@@ -95,6 +105,19 @@ pub(super) fn once(
         Status::Ok | Status::Timeout => Done::Right,
         Status::Failed | Status::Wrong => Done::Failed,
     })
+}
+
+/// Whether a system took too long for a job the last time.
+fn was_late(session: &Session, measured: &Measured, one: &Ready<'_>, job: &str) -> bool {
+    let tool = format!("{}:{job}", one.system.name);
+    let is_same = |sample: &&Sample| {
+        sample.suite == SUITE
+            && sample.corpus == measured.corpus.name
+            && sample.tool == tool
+            && sample.version == one.version
+    };
+    let last = session.record.samples().iter().rev().find(is_same);
+    last.is_some_and(|sample| sample.status == Status::Timeout)
 }
 
 fn sample(

@@ -27,6 +27,7 @@ pub(super) struct Ready<'a> {
 }
 
 /// What a job took.
+#[derive(Default)]
 pub(super) struct Outcome {
     pub(super) failure: Option<String>,
     /// Whether that is that it took too long.

@@ -26,6 +26,12 @@ pub(super) struct Table {
     pub(super) corpus: String,
     /// Makes what all systems begin with, in `$WORK/input`.
     pub(super) prepare: Option<String>,
+    /// That is kept beside the images of mounts, for it takes long; systems only read it, and each is compared once.
+    #[serde(default)]
+    pub(super) keeps_input: bool,
+    /// Steps are told in seconds: the tree is not what they go through.
+    #[serde(default)]
+    pub(super) in_seconds: bool,
     /// Caches are left as they are before each step.
     #[serde(default)]
     pub(super) is_warm: bool,

@@ -5,6 +5,7 @@
 //! kernel's threads for file systems meanwhile (somebody else's can be among them).
 
 mod definition;
+mod input;
 mod table;
 
 use std::collections::BTreeMap;
@@ -18,6 +19,7 @@ use serde_json::Value;
 use self::definition::{Extent, System, Table};
 pub(super) use self::table::sections;
 use super::measure::{self, Cost, End, Limit, Places};
+use super::mount;
 use super::mount::stand::{KernelThreads, drop_caches};
 use super::record::{Key, Sample, Status, medians};
 use super::session::{Corpus, OPTIONS, Session, now};
@@ -37,8 +39,13 @@ const OTHER_TIME_MAX: Duration = Duration::from_secs(3600);
 pub(super) fn run(arguments: &[String]) -> Result<()> {
     check_options(
         arguments,
-        &[OPTIONS.as_slice(), &["tables", "systems", "quick"]].concat(),
+        &[
+            OPTIONS.as_slice(),
+            &["tables", "systems", "quick", "images"],
+        ]
+        .concat(),
     )?;
+    let images = mount::images(arguments);
     let mut session = Session::open(arguments)?;
     let chosen = option(arguments, "tables").unwrap_or("all");
     let systems = option(arguments, "systems").unwrap_or("all");
@@ -53,7 +60,7 @@ pub(super) fn run(arguments: &[String]) -> Result<()> {
                 option(arguments, "corpus").unwrap_or(&table.corpus)
             );
             for mut corpus in session.corpora(&[corpus])? {
-                failures += measure_table(&mut session, table, systems, &mut corpus)?;
+                failures += measure_table(&mut session, table, systems, &mut corpus, &images)?;
             }
         }
     }
@@ -101,6 +108,7 @@ fn measure_table(
     table: &Table,
     systems: &str,
     corpus: &mut Corpus,
+    images: &Path,
 ) -> Result<usize> {
     let work = session.scratch.path().join("steps");
     std::fs::create_dir_all(&work)?;
@@ -115,7 +123,7 @@ fn measure_table(
             say!("{} {}: skipped, {why}", table.name, system.name);
             continue;
         }
-        let one = One::new(session, table, system, corpus, &work);
+        let mut one = One::new(session, table, system, corpus, &work);
         for _ in one.recorded(session)..session.runs {
             if session.is_over() {
                 say!("{} {}: skipped, the time is over", table.name, system.name);
@@ -123,8 +131,8 @@ fn measure_table(
             }
             corpus.read()?;
             if let Some(prepare) = table.prepare.as_ref().filter(|_| !is_prepared) {
-                say!("{}: preparing ...", table.name);
-                one.must(session, corpus, prepare).context("prepare")?;
+                let make = || one.must(session, corpus, prepare).context("prepare");
+                input::ready(table, corpus, prepare, &work, images, make)?;
                 is_prepared = true;
             }
             let turn = session.turn()?;
@@ -137,6 +145,7 @@ fn measure_table(
                 say!("{} {name}: not finished, the time is over", table.name);
                 break;
             }
+            one.is_compared = table.keeps_input;
             let mut is_right = true;
             for sample in samples? {
                 say!("{}", one_line(&sample));
@@ -150,6 +159,7 @@ fn measure_table(
         }
     }
     corpus.forget();
+    input::let_go(&work)?;
     clean::remove(&work)?;
     Ok(failures)
 }
@@ -164,6 +174,8 @@ struct One<'a> {
     output: PathBuf,
     target: PathBuf,
     threads: usize,
+    /// Whether what it shows is known to be right.
+    is_compared: bool,
 }
 
 impl<'a> One<'a> {
@@ -183,6 +195,7 @@ impl<'a> One<'a> {
             output: work.join("output"),
             target: work.join("target"),
             threads: std::thread::available_parallelism().map_or(1, usize::from),
+            is_compared: false,
         };
         if !system.is_ours {
             one.version = measure::version(&system.version, &one.places(session, corpus));
@@ -319,6 +332,9 @@ impl<'a> One<'a> {
     }
 
     fn differences(&self, session: &Session, corpus: &Corpus) -> Result<Option<String>> {
+        if self.is_compared {
+            return Ok(None);
+        }
         if let Some(show) = &self.system.show {
             self.must(session, corpus, show).context("show")?;
         }
@@ -349,7 +365,7 @@ impl<'a> One<'a> {
         clean::unmount_below(self.work);
         for entry in std::fs::read_dir(self.work)? {
             let entry = entry?;
-            if entry.file_name() == "input" {
+            if entry.file_name() == input::NAME {
                 continue;
             }
             if entry.file_type()?.is_dir() {

@@ -55,11 +55,12 @@ fn of_corpus(table: &Defined, corpus: &str, medians: &[Median<'_>]) -> Table {
         if volume > 1 {
             facts.push_str(&format!(" in {volume} copies"));
         }
-        rows.push(row(system, &steps, first.bytes, bytes));
+        rows.push(row(system, &steps, first.bytes, bytes, table.in_seconds));
     }
     let mut columns = vec!["system".to_owned(), "bytes".to_owned(), "ratio".to_owned()];
     for [_, label] in &table.steps {
-        columns.push(format!("{label}: MiB/s"));
+        let what = if table.in_seconds { "wall s" } else { "MiB/s" };
+        columns.push(format!("{label}: {what}"));
         columns.push(format!("{label}: CPU s"));
     }
     Table {
@@ -81,7 +82,13 @@ fn volume(median: &Median<'_>, table: &Defined) -> u64 {
 }
 
 #[expect(clippy::cast_precision_loss, reason = "three digits are shown")]
-fn row(system: &System, steps: &[Option<&Median<'_>>], made: u64, bytes: u64) -> Vec<String> {
+fn row(
+    system: &System,
+    steps: &[Option<&Median<'_>>],
+    made: u64,
+    bytes: u64,
+    in_seconds: bool,
+) -> Vec<String> {
     let dash = || "-".to_owned();
     let mut cells = vec![
         system.label.clone(),
@@ -97,7 +104,11 @@ fn row(system: &System, steps: &[Option<&Median<'_>>], made: u64, bytes: u64) ->
             None => cells.extend([dash(), dash()]),
             Some(median) if median.sample.status == Status::Ok => {
                 let rate = bytes as f64 / MIB / median.wall_s.max(f64::MIN_POSITIVE);
-                cells.push(format!("{rate:.1}"));
+                cells.push(if in_seconds {
+                    format!("{:.2}", median.wall_s)
+                } else {
+                    format!("{rate:.1}")
+                });
                 let threads = median.figures.get("kernel_s").copied().unwrap_or(0.0);
                 let decimals = if median.cpu_s < 1.0 { 2 } else { 1 };
                 cells.push(format!("{:.decimals$} + {threads:.1}", median.cpu_s));
