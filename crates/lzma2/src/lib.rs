@@ -30,6 +30,7 @@ use std::fmt;
 use chunks::Chunks;
 pub use filter::Filter;
 use finder::Finder;
+pub use memory::prefer_huge_pages;
 use model::Shape;
 use parse::{Input, Parser};
 use price::Prices;

@@ -2,7 +2,7 @@
 
 use crate::model::{
     ALIGN_LOG2, DIRECT_SLOT, FULL_DISTANCE_COUNT, LEN_CLASS_COUNT, Lengths, Literal, MATCH_LEN_MAX,
-    Model, POS_STATE_COUNT, distance_slot,
+    MATCH_LEN_MIN, Model, POS_STATE_COUNT, distance_slot,
 };
 use crate::range::{PROBABILITY_ONE, Probability};
 
@@ -66,6 +66,23 @@ fn tree_price<const N: usize>(probabilities: &[Probability; N], bits: u32, value
         sum += price(probabilities[node as usize & (N - 1)], bit);
     }
     sum
+}
+
+/// Fills `prices` with `base` and the prices of all values of a tree, each node of which is looked at once.
+fn tree_prices<const N: usize>(probabilities: &[Probability; N], base: u32, prices: &mut [u32]) {
+    let mut nodes = [0; N];
+    nodes[1] = base;
+    for (node, probability) in probabilities.iter().enumerate().skip(1) {
+        let pair = [0, 1].map(|bit| nodes[node] + price(*probability, bit));
+        let below = if node < N / 2 {
+            &mut nodes[2 * node..]
+        } else {
+            &mut prices[2 * node - N..]
+        };
+        for (target, price) in below.iter_mut().zip(pair) {
+            *target = price;
+        }
+    }
 }
 
 fn reverse_tree_price<const N: usize>(
@@ -157,13 +174,12 @@ impl LengthPrices {
         let long = price1(lengths.is_long);
         let mid = long + price0(lengths.is_longer);
         let high = long + price1(lengths.is_longer);
-        for (value, target) in (0_u32..).zip(prices.iter_mut().skip(2)) {
-            *target = match value {
-                0..8 => low + tree_price(&lengths.low[pos_state], 3, value),
-                8..16 => mid + tree_price(&lengths.mid[pos_state], 3, value - 8),
-                _ => high + tree_price(&lengths.high, 8, value - 16),
-            };
-        }
+        let (_, prices) = prices.split_at_mut(MATCH_LEN_MIN as usize);
+        let (low_prices, prices) = prices.split_at_mut(8);
+        let (mid_prices, high_prices) = prices.split_at_mut(8);
+        tree_prices(&lengths.low[pos_state], low, low_prices);
+        tree_prices(&lengths.mid[pos_state], mid, mid_prices);
+        tree_prices(&lengths.high, high, high_prices);
     }
 }
 
