@@ -9,7 +9,7 @@ use crate::range::{PROBABILITY_ONE, Probability};
 /// A price of 1 is a bit divided by 2 to this power.
 pub(crate) const BIT_SHIFT: u32 = 6;
 /// Neighbouring probabilities share a price.
-const INDEX_SHIFT: u32 = 4;
+const INDEX_SHIFT: u32 = 2;
 const TABLE_LEN: usize = (PROBABILITY_ONE >> INDEX_SHIFT) as usize;
 /// Higher than any path.
 pub(crate) const PRICE_MAX: u32 = 1 << 30;
