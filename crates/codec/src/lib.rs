@@ -45,6 +45,7 @@ mod versions;
 mod zstd;
 
 pub use decoder::{Decoder, decompress, uncompressed_len};
+pub use durin_lzma2::prefer_huge_pages;
 pub use encoder::{Encoded, Encoder, encode_if_smaller, encode_section};
 pub use help::{AlgorithmHelp, algorithms};
 pub use sample::sample;

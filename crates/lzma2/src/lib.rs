@@ -104,7 +104,7 @@ impl Options {
 #[must_use]
 pub fn encoder_bytes(block_len: usize, filters: bool) -> u64 {
     /// The tables of short matches, prices, the model, and what is sorted at a time.
-    const STATE_BYTES: u64 = 14 << 20;
+    const STATE_BYTES: u64 = 10 << 20;
     let filtered = if filters { block_len as u64 } else { 0 };
     STATE_BYTES + Finder::bytes(block_len) + filtered
 }

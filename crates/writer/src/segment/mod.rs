@@ -30,6 +30,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crossbeam_channel::{Receiver, Sender};
+use durin_codec::prefer_huge_pages;
 use durin_format::{Error, Result};
 
 use crate::category::CategoryIndex;
@@ -100,7 +101,11 @@ impl Sink for BlockQueue<'_> {
         let Permit = permit.map_err(|_| Error::cancelled())?;
         let mut buffer = self.spare.try_recv().unwrap_or_default();
         buffer.clear();
-        buffer.reserve_exact(self.block_len);
+        if buffer.capacity() < self.block_len {
+            buffer = Vec::new();
+            buffer.reserve_exact(self.block_len);
+            prefer_huge_pages(&mut buffer);
+        }
         Ok(buffer)
     }
 
