@@ -99,23 +99,25 @@ impl Release {
     /// A package and all that it needs, unpacked into one directory.
     fn unpacked(&self, package: &str) -> Result<PathBuf> {
         let dir = install::tools_dir().join(format!("{}-{package}", self.name));
+        if dir.exists() {
+            std::fs::remove_dir_all(&dir)?;
+        }
+        std::fs::create_dir_all(&dir)?;
         let fetched = self.dir.join("fetched");
-        for emptied in [&dir, &fetched] {
-            if emptied.exists() {
-                std::fs::remove_dir_all(emptied)?;
-            }
-            std::fs::create_dir_all(emptied)?;
-        }
-        let mut download = vec!["-qq".to_owned(), "download".to_owned()];
-        download.extend(self.needed(package)?);
-        let download: Vec<&str> = download.iter().map(String::as_str).collect();
-        self.run("apt-get", &download, &fetched)?;
-        for entry in std::fs::read_dir(&fetched)? {
+        std::fs::create_dir_all(&fetched)?;
+        for needed in self.needed(package)? {
+            // Others may have needed it before.
+            let file = match file_of(&fetched, &needed)? {
+                Some(file) => file,
+                None => {
+                    self.run("apt-get", &["-qq", "download", &needed], &fetched)?;
+                    let file = file_of(&fetched, &needed)?;
+                    file.with_context(|| format!("apt-get download {needed}: no file"))?
+                }
+            };
             let mut unpack = Command::new("dpkg-deb");
-            unpack.arg("-x").arg(entry?.path()).arg(&dir);
-            succeed_within(&mut unpack, TIME_MAX)?;
+            succeed_within(unpack.arg("-x").arg(file).arg(&dir), TIME_MAX)?;
         }
-        std::fs::remove_dir_all(&fetched)?;
         Ok(dir)
     }
 
@@ -147,6 +149,18 @@ fn packages_in(text: &str) -> Vec<String> {
     names.sort();
     names.dedup();
     names
+}
+
+/// The file of a package in a directory: its name ends where the version begins.
+fn file_of(dir: &Path, package: &str) -> Result<Option<PathBuf>> {
+    for entry in std::fs::read_dir(dir)? {
+        let path = entry?.path();
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        if name.split('_').next() == Some(package) && name.ends_with(".deb") {
+            return Ok(Some(path));
+        }
+    }
+    Ok(None)
 }
 
 fn files_below(top: &Path) -> Result<Vec<PathBuf>> {

@@ -52,14 +52,14 @@ const SUITES: [Suite; 6] = [
         run: mount::run,
         names: mount::names,
         options: &["--suite=mount", "--corpus=CORPUS", "--quick"],
-        percent: 20,
+        percent: 22,
     },
     Suite {
         name: "steps",
         run: steps::run,
         names: steps::names,
         options: &["--suite=steps", "--corpus=CORPUS", "--quick"],
-        percent: 24,
+        percent: 23,
     },
     Suite {
         name: "threads",
@@ -83,7 +83,7 @@ const SUITES: [Suite; 6] = [
             "--quick",
             "--jobs=build-rust",
         ],
-        percent: 2,
+        percent: 3,
     },
     Suite {
         name: "mounted files",
@@ -96,7 +96,7 @@ const SUITES: [Suite; 6] = [
             "--quick",
             "--seconds-max=5",
         ],
-        percent: 13,
+        percent: 11,
     },
 ];
 

@@ -46,7 +46,7 @@ const BUILD_TIME_MAX: Duration = Duration::from_secs(4 * 3600);
 const COMPARE_TIME_MAX: Duration = Duration::from_secs(3600);
 /// How long a driver may take to let go of memory.
 const IDLE_S: u64 = 30;
-const IDLE_S_QUICK: u64 = 5;
+const IDLE_S_QUICK: u64 = 2;
 
 /// What the command line asks for.
 struct Plan {

@@ -22,6 +22,9 @@ struct Definitions {
 pub(super) struct Table {
     pub(super) name: String,
     pub(super) title: String,
+    /// Left out of quick runs.
+    #[serde(default)]
+    full_only: bool,
     /// The corpus of a full run.
     pub(super) corpus: String,
     /// Makes what all systems begin with, in `$WORK/input`.
@@ -113,6 +116,7 @@ pub(super) fn read(extent: Extent) -> Result<Vec<Table>> {
 
 fn parse(text: &str, extent: Extent) -> Result<Vec<Table>> {
     let mut tables = toml::from_str::<Definitions>(text)?.tables;
+    tables.retain(|table| extent == Extent::Full || !table.full_only);
     for table in &mut tables {
         if extent == Extent::Quick {
             table.volume = table.volume_quick.unwrap_or(table.volume);
