@@ -148,6 +148,12 @@ impl Ring {
         }
     }
 
+    /// Has the kernel refuse it when it is registered.
+    #[cfg(test)]
+    pub(crate) fn spoil(&mut self) {
+        self.queue = NO_QUEUE;
+    }
+
     /// Where the answer is made.
     pub(crate) fn reply(&mut self) -> &mut Reply {
         &mut self.reply

@@ -183,3 +183,56 @@ fn access(options: &MountOptions) -> Access {
         Access::All
     }
 }
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use std::fs;
+
+    use durin_format::events::Message;
+    use durin_reader::ImageOptions;
+    use durin_source::OpenMode;
+    use durin_testkit::io_uring::Offer;
+    use durin_testkit::require;
+    use durin_testkit::vectors::Vectors;
+
+    use super::*;
+
+    struct Silent;
+
+    impl Events for Silent {
+        fn message(&self, _: &Message<'_>) {}
+    }
+
+    /// The kernel has taken some entries by then, and refuses another: all requests must come through the device.
+    #[test]
+    fn an_entry_that_is_refused_leads_back_to_the_device() {
+        let ready = || {
+            durin_testkit::mount::available()?;
+            Vectors::find()
+        };
+        let path = require!(ready()).image("good", "compat-v0.4.1");
+        let offer = Offer::new();
+        let source = durin_source::open(&path, OpenMode::Mmap).unwrap();
+        let image = Arc::new(Image::open(source, &ImageOptions::default()).unwrap());
+        let point = tempfile::tempdir().unwrap();
+        let (fs, options) = (FsOptions::default(), MountOptions::default());
+        let session = mount(image, point.path(), &fs, &options, Arc::new(Silent)).unwrap();
+        let is_used = session.server.rings().queue_count() > 0;
+        assert!(is_used || !offer.is_there);
+        session.server.rings().spoil();
+        let unmounter = session.unmounter();
+        std::thread::scope(|scope| {
+            let served = scope.spawn(|| session.run());
+            let content = fs::read(point.path().join("bench.sh")).unwrap();
+            assert_eq!(content.len(), 1517);
+            let mut told = vec![0; 4096];
+            let name = "user.dwarfs.driver.session";
+            let len = rustix::fs::getxattr(point.path(), name, &mut told[..]).unwrap();
+            let told = String::from_utf8_lossy(&told[..len]).into_owned();
+            assert_eq!(told.contains("on offer, not used: "), is_used, "{told}");
+            unmounter.unmount().unwrap();
+            served.join().unwrap().unwrap();
+        });
+    }
+}

@@ -96,6 +96,11 @@ impl Server {
         }
     }
 
+    #[cfg(test)]
+    pub(crate) fn rings(&self) -> &Rings {
+        &self.rings
+    }
+
     /// Serves until the connection ends.
     ///
     /// # Errors

@@ -56,6 +56,15 @@ impl Rings {
         self.idle.len()
     }
 
+    /// Makes the kernel refuse the last of them.
+    #[cfg(test)]
+    pub(crate) fn spoil(&self) {
+        let mut first = self.first.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(ring) = first.last_mut() {
+            ring.spoil();
+        }
+    }
+
     fn idle(&self, ring: &Ring) -> Option<&AtomicUsize> {
         self.idle.get(usize::from(ring.queue()))
     }
