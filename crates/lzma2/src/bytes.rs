@@ -35,22 +35,22 @@ pub(crate) fn word8(data: &[u8], at: usize) -> Option<u64> {
 /// The first `known` are equal already.
 #[inline]
 pub(crate) fn equal_len(data: &[u8], a: usize, b: usize, known: usize, len_max: usize) -> usize {
+    let (Some(left), Some(right)) = (
+        data.get(a + known..a + len_max),
+        data.get(b + known..b + len_max),
+    ) else {
+        return known;
+    };
     let mut len = known;
-    while len + 8 <= len_max {
-        let (Some(left), Some(right)) = (word8(data, a + len), word8(data, b + len)) else {
-            break;
-        };
-        let different = left ^ right;
+    let (words, left_rest) = left.as_chunks();
+    let (other_words, right_rest) = right.as_chunks();
+    for (word, other) in words.iter().zip(other_words) {
+        let different = u64::from_le_bytes(*word) ^ u64::from_le_bytes(*other);
         if different != 0 {
             return len + (different.trailing_zeros() >> 3) as usize;
         }
-        len += 8;
+        len += size_of::<u64>();
     }
-    while len < len_max {
-        match (data.get(a + len), data.get(b + len)) {
-            (Some(left), Some(right)) if left == right => len += 1,
-            _ => break,
-        }
-    }
-    len
+    let rest = left_rest.iter().zip(right_rest);
+    len + rest.take_while(|(left, right)| left == right).count()
 }

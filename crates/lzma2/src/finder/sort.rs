@@ -12,6 +12,10 @@ const INDEX_MASK: u64 = (1 << INDEX_BITS) - 1;
 /// are lost to all but the tables of short matches.
 const BUCKET_LEN_MAX: usize = 1 << 14;
 
+/// Groups of so many positions are compared with one of them, over all bytes at once: versions of a file are groups that
+/// share much more than is compared at a time.
+const SMALL_LEN_MAX: usize = 32;
+
 /// The memory for sorting one bucket.
 #[derive(Debug)]
 pub(super) struct Bucket {
@@ -132,17 +136,52 @@ impl Bucket {
         }
     }
 
+    /// Puts those that share most with the first one next to it; those that share as much as each other come again.
+    ///
+    /// That is another order than that of their bytes, but the same tree: which branch comes first is all the same.
+    fn refine_small(&mut self, data: &[u8], positions: &[u32], group: Group) {
+        let depth = group.depth as usize;
+        let start = group.start as usize;
+        let keys = &mut self.keys[start..group.end as usize];
+        let shared = &mut self.shared[start..group.end as usize];
+        let Some((first, others)) = keys.split_first_mut() else {
+            return;
+        };
+        let place = |key: u64| positions[(key & INDEX_MASK) as usize] as usize;
+        let first = place(*first);
+        for key in &mut *others {
+            let other = place(*key);
+            let len_max = DEPTH_MAX.min(data.len() - first.max(other));
+            let len = equal_len(data, first, other, depth, len_max.max(depth));
+            *key = ((DEPTH_MAX - len) as u64) << INDEX_BITS | *key & INDEX_MASK;
+        }
+        if others.len() > 1 {
+            others.sort_unstable();
+        }
+        let mut from = 1;
+        for run in others.chunk_by(|a, b| a >> INDEX_BITS == b >> INDEX_BITS) {
+            let end = from + run.len();
+            let len = DEPTH_MAX - (run[0] >> INDEX_BITS) as usize;
+            shared[from] = len as u8;
+            if run.len() > 1 && len < DEPTH_MAX {
+                self.groups.push(Group {
+                    start: (start + from) as u32,
+                    end: (start + end) as u32,
+                    depth: len as u32,
+                });
+            }
+            from = end;
+        }
+    }
+
     /// Sorts a group by its next bytes; those that are still equal come again.
     fn refine(&mut self, data: &[u8], positions: &[u32], group: Group) {
         let depth = group.depth as usize;
         let (start, end) = (group.start as usize, group.end as usize);
         let keys = &mut self.keys[start..end];
         let shared = &mut self.shared[start..end];
-        if let [first, second] = keys {
-            let place = |key: u64| positions[(key & INDEX_MASK) as usize] as usize;
-            let (first, second) = (place(*first), place(*second));
-            let len_max = DEPTH_MAX.min(data.len() - first.max(second));
-            shared[1] = equal_len(data, first, second, depth, len_max.max(depth)) as u8;
+        if keys.len() <= SMALL_LEN_MAX {
+            self.refine_small(data, positions, group);
             return;
         }
         for key in &mut *keys {
