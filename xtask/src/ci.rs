@@ -138,6 +138,10 @@ fn prepare() -> Vec<String> {
         install::program("xz", "xz-utils"),
         install::program("zstd", "zstd"),
         install::program("lz4", "lz4"),
+        install::program("fish", "fish"),
+        install::program("zsh", "zsh"),
+        install::program("groff", "groff-base"),
+        install::program("mandoc", "mandoc"),
         install::program("chromium", "chromium"),
         python_venv(),
     ];

@@ -107,6 +107,7 @@ fn archives(arguments: &[String]) -> anyhow::Result<()> {
     let started = std::time::Instant::now();
     workspace::succeed(&mut workspace::cargo(&[
         "test",
+        "--profile=fast",
         "--package=durin-extract",
         "--test=it",
         "--",

@@ -109,6 +109,9 @@ impl Error {
     /// Adds where it happened; what an inner layer already said stays.
     #[must_use]
     pub fn at(mut self, location: Location) -> Self {
+        if self.0.kind == ErrorKind::Cancelled {
+            return self;
+        }
         let own = &mut self.0.location;
         own.section = own.section.or(location.section);
         own.section_type = own.section_type.or(location.section_type);
@@ -117,8 +120,12 @@ impl Error {
     }
 
     /// Puts `context` and a colon before the message.
+    /// Where the user asked to stop, what was worked on does not matter.
     #[must_use]
     pub fn context(mut self, context: impl fmt::Display) -> Self {
+        if self.0.kind == ErrorKind::Cancelled {
+            return self;
+        }
         self.0.message = format!("{context}: {}", self.0.message);
         self
     }
@@ -207,6 +214,16 @@ mod tests {
             error.to_string(),
             "section 3 (METADATA_V2) at offset 5951: xxh3 mismatch"
         );
+    }
+
+    #[test]
+    fn who_was_asked_to_stop_does_not_say_where() {
+        let place = Location {
+            offset: Some(7),
+            ..Location::default()
+        };
+        let error = Error::cancelled().context("usr/bin/x").at(place);
+        assert_eq!(error.to_string(), "cancelled");
     }
 
     #[test]

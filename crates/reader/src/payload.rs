@@ -35,6 +35,37 @@ pub(crate) fn read(source: &dyn Source, section: &Section, len_max: u64) -> Resu
     Ok(payload)
 }
 
+/// Replaces `buf`, whose memory is used again, by a payload of at most `len_max` bytes.
+/// With a header, compares its XXH3; each piece while it is in the processor's cache.
+pub(crate) fn read_again(
+    source: &dyn Source,
+    section: &Section,
+    len_max: u64,
+    header: Option<&[u8; V2_HEADER_LEN]>,
+    buf: &mut Vec<u8>,
+) -> Result<()> {
+    let place = |error: Error| error.at(section.location());
+    let len = checked_len(section, len_max)?;
+    // What is there need not be cleared.
+    buf.truncate(len);
+    buf.try_reserve_exact(len - buf.len()).map_err(|_| {
+        place(Error::limit(format!(
+            "no memory for {len} bytes of payload"
+        )))
+    })?;
+    buf.resize(len, 0);
+    let mut verifier = header.map(SectionVerifier::xxh3);
+    let mut offset = section.payload_offset;
+    for piece in buf.chunks_mut(PIECE_LEN) {
+        read_exact(source, offset, piece).map_err(place)?;
+        offset = offset.saturating_add(piece.len() as u64);
+        if let Some(verifier) = &mut verifier {
+            verifier.update(piece);
+        }
+    }
+    verifier.map_or(Ok(()), |verifier| verifier.finish().map_err(place))
+}
+
 /// Replaces `buf` by the first `len` bytes of a payload.
 pub(crate) fn read_into(
     source: &dyn Source,

@@ -67,6 +67,29 @@ pub(crate) fn byte_size(text: &str) -> Result<u64, String> {
     size::parse(text)
 }
 
+/// A parser for whole numbers that says what is expected.
+pub(crate) fn number<T>(
+    range: std::ops::RangeInclusive<i128>,
+) -> impl Fn(&str) -> Result<T, String> + Clone + Send + Sync + 'static
+where
+    T: TryFrom<i128> + 'static,
+{
+    move |text| {
+        let number = text.parse().ok().filter(|number| range.contains(number));
+        number
+            .and_then(|number| T::try_from(number).ok())
+            .ok_or_else(|| match (range.start(), range.end()) {
+                (start, &i128::MAX) => format!("a whole number from {start} on is expected"),
+                (start, end) => format!("a whole number from {start} to {end} is expected"),
+            })
+    }
+}
+
+/// A parser for numbers without an upper limit.
+pub(crate) fn count<T: TryFrom<i128> + 'static>(text: &str) -> Result<T, String> {
+    number(0..=i128::MAX)(text)
+}
+
 /// A number of threads.
 pub(crate) fn worker_count(text: &str) -> Result<usize, String> {
     /// More threads than any machine has processors only cost memory.

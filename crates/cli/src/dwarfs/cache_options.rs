@@ -155,6 +155,14 @@ mod tests {
 
     #[test]
     fn options_have_an_effect() {
+        let allocator = |value| {
+            let (mut choice, mut cache) = (CacheChoice::default(), CacheOptions::default());
+            assert!(choice.take(&mut cache, "block_allocator", value).unwrap());
+            choice.allocator
+        };
+        assert_eq!(CacheChoice::default().allocator, Allocator::Mmap);
+        assert_eq!(allocator("mmap"), Allocator::Mmap);
+        assert_eq!(allocator("malloc"), Allocator::Malloc);
         let (cache, tidy) = take(&[
             ("workers", "0"),
             ("readahead", "8m"),

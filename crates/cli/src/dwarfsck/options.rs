@@ -8,7 +8,7 @@ use durin_reader::ImageOffset;
 
 use super::detail::Detail;
 use crate::common::arguments::{
-    HelpArguments, LogArguments, byte_size, image_offset, worker_count,
+    HelpArguments, LogArguments, byte_size, count, image_offset, worker_count,
 };
 
 /// Check a DwarFS image, list its files, or tell what is in it.
@@ -89,7 +89,7 @@ pub(crate) struct Actions {
     pub(crate) checksum: Option<Digest>,
 
     /// Tell what the bytes go to: directories to DEPTH, extensions, sharing
-    #[arg(long, value_name = "DEPTH", num_args = 0..=1, require_equals = true, default_missing_value = "1")]
+    #[arg(long, value_name = "DEPTH", value_parser = count::<usize>, num_args = 0..=1, require_equals = true, default_missing_value = "1")]
     pub(crate) space: Option<usize>,
 
     /// Write a page with that and a map of the tree; '-' is standard output

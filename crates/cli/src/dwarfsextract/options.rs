@@ -6,7 +6,7 @@ use clap::{ArgAction, Args, Parser};
 use durin_reader::ImageOffset;
 
 use crate::common::arguments::{
-    HelpArguments, LogArguments, byte_size, image_offset, worker_count,
+    HelpArguments, LogArguments, byte_size, image_offset, number, worker_count,
 };
 use crate::common::progress;
 
@@ -130,7 +130,7 @@ pub(crate) struct Tuning {
     pub(crate) num_workers: usize,
 
     /// Writing threads; 0 chooses
-    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u16).range(0..=256))]
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = number::<u16>(0..=256))]
     pub(crate) num_disk_writers: u16,
 
     /// Memory for decompressed blocks

@@ -9,7 +9,7 @@ use durin_reader::{FileKind, Image, StoredSizes, WalkEntry};
 use serde_json::json;
 
 use super::target::{Found, LastLink, Target, shown};
-use crate::common::arguments::{HelpArguments, LogArguments};
+use crate::common::arguments::{HelpArguments, LogArguments, count};
 use crate::common::exit::{self, Failure};
 use crate::common::logger::Logger;
 use crate::common::output::{self, write_failed};
@@ -41,7 +41,7 @@ pub(crate) struct Options {
     all: bool,
 
     /// Show directories down to this depth
-    #[arg(help_heading = "What to show", short = 'd', long, value_name = "N", default_value_t = usize::MAX, hide_default_value = true)]
+    #[arg(help_heading = "What to show", short = 'd', long, value_name = "N", value_parser = count::<usize>, default_value_t = usize::MAX, hide_default_value = true)]
     max_depth: usize,
 
     /// Numbers of bytes instead of sizes with units

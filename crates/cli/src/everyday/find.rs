@@ -10,7 +10,7 @@ use super::find_arguments::{Conditions, from_find};
 use super::ls::size_column;
 use super::record;
 use super::target::{LastLink, Target, shown};
-use crate::common::arguments::{HelpArguments, LogArguments};
+use crate::common::arguments::{HelpArguments, LogArguments, count};
 use crate::common::exit::{self, Failure};
 use crate::common::logger::Logger;
 use crate::common::output::{self, write_failed};
@@ -30,14 +30,14 @@ pub(crate) struct Options {
     conditions: Conditions,
 
     /// Go at most so deep; 0 is the path itself
-    #[arg(help_heading = "What to show", long, value_name = "N", default_value_t = usize::MAX, hide_default_value = true)]
+    #[arg(help_heading = "What to show", long, value_name = "N", value_parser = count::<usize>, default_value_t = usize::MAX, hide_default_value = true)]
     max_depth: usize,
 
     /// Show nothing above that depth
     #[arg(
         help_heading = "What to show",
         long,
-        value_name = "N",
+        value_name = "N", value_parser = count::<usize>,
         default_value_t = 0,
         hide_default_value = true
     )]

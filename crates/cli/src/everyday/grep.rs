@@ -12,7 +12,7 @@ use serde_json::json;
 
 use super::grep_lines::{Found, Line, Search};
 use super::target::{LastLink, Target};
-use crate::common::arguments::{self, HelpArguments, LogArguments, worker_count};
+use crate::common::arguments::{self, HelpArguments, LogArguments, count, worker_count};
 use crate::common::contents::{self, Content};
 use crate::common::escape;
 use crate::common::exit::{self, Failure};
@@ -76,7 +76,7 @@ pub(crate) struct Options {
     only_matching: bool,
 
     /// At most so many lines of a file
-    #[arg(help_heading = "What to show", short, long, value_name = "N", default_value_t = u64::MAX, hide_default_value = true)]
+    #[arg(help_heading = "What to show", short, long, value_name = "N", value_parser = count::<u64>, default_value_t = u64::MAX, hide_default_value = true)]
     max_count: u64,
 
     /// Lines after a match, too
@@ -84,7 +84,7 @@ pub(crate) struct Options {
         help_heading = "What to show",
         short = 'A',
         long,
-        value_name = "N",
+        value_name = "N", value_parser = count::<usize>,
         default_value_t = 0,
         hide_default_value = true
     )]
@@ -95,7 +95,7 @@ pub(crate) struct Options {
         help_heading = "What to show",
         short = 'B',
         long,
-        value_name = "N",
+        value_name = "N", value_parser = count::<usize>,
         default_value_t = 0,
         hide_default_value = true
     )]
@@ -106,7 +106,7 @@ pub(crate) struct Options {
         help_heading = "What to show",
         short = 'C',
         long,
-        value_name = "N",
+        value_name = "N", value_parser = count::<usize>,
         default_value_t = 0,
         hide_default_value = true
     )]

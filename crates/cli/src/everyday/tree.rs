@@ -8,7 +8,7 @@ use durin_reader::{EntryRef, FileKind, Image, WalkEntry};
 
 use super::record;
 use super::target::{Found, LastLink, Target, shown};
-use crate::common::arguments::{HelpArguments, LogArguments};
+use crate::common::arguments::{HelpArguments, LogArguments, count};
 use crate::common::exit::{self, Failure};
 use crate::common::logger::Logger;
 use crate::common::output::{self, write_failed};
@@ -23,7 +23,7 @@ pub(crate) struct Options {
     target: Target,
 
     /// How deep to go
-    #[arg(help_heading = "What to show", short = 'L', long, value_name = "N", default_value_t = usize::MAX, hide_default_value = true)]
+    #[arg(help_heading = "What to show", short = 'L', long, value_name = "N", value_parser = count::<usize>, default_value_t = usize::MAX, hide_default_value = true)]
     level: usize,
 
     /// Only directories

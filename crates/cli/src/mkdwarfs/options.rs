@@ -7,7 +7,7 @@ use clap::{ArgAction, Args, Parser, ValueEnum};
 use durin_codec::Spec;
 
 use super::rewrite::Rewriting;
-use crate::common::arguments::{HelpArguments, LogArguments, byte_size, worker_count};
+use crate::common::arguments::{HelpArguments, LogArguments, byte_size, number, worker_count};
 use crate::common::duration;
 use crate::common::owner;
 use crate::common::progress;
@@ -93,7 +93,7 @@ pub(crate) struct Basic {
     pub(crate) force: bool,
 
     /// From fast (0) to small (9)
-    #[arg(short = 'l', long, value_name = "LEVEL", default_value_t = 7, value_parser = clap::value_parser!(u8).range(0..=9))]
+    #[arg(short = 'l', long, value_name = "LEVEL", default_value_t = 7, value_parser = number::<u8>(0..=9))]
     pub(crate) compress_level: u8,
 }
 
@@ -101,7 +101,7 @@ pub(crate) struct Basic {
 #[command(next_help_heading = "Advanced options")]
 pub(crate) struct Advanced {
     /// Blocks of 2^N bytes, 10 to 30 [default: by level]
-    #[arg(short = 'S', long, value_name = "N", value_parser = clap::value_parser!(u32).range(10..=30))]
+    #[arg(short = 'S', long, value_name = "N", value_parser = number::<u32>(10..=30))]
     pub(crate) block_size_bits: Option<u32>,
 
     /// Compression threads [default: number of processors]
@@ -117,7 +117,7 @@ pub(crate) struct Advanced {
     pub(crate) num_segmenter_workers: Option<usize>,
 
     /// Niceness of the compression threads
-    #[arg(long, value_name = "N", default_value_t = 5, allow_negative_numbers = true, hide_short_help = true, value_parser = clap::value_parser!(i32).range(-20..=19))]
+    #[arg(long, value_name = "N", default_value_t = 5, allow_negative_numbers = true, hide_short_help = true, value_parser = number::<i32>(-20..=19))]
     pub(crate) compress_niceness: i32,
 
     /// Most memory for the whole program; 'auto' is some 1 GiB, more for many processors
@@ -230,7 +230,7 @@ pub(crate) struct Categorize {
     pub(crate) incompressible_ratio: f64,
 
     /// Level of the trial
-    #[arg(long, value_name = "LEVEL", default_value_t = -1, allow_negative_numbers = true, value_parser = clap::value_parser!(i32).range(-131_072..=22), hide_short_help = true)]
+    #[arg(long, value_name = "LEVEL", default_value_t = -1, allow_negative_numbers = true, value_parser = number::<i32>(-131_072..=22), hide_short_help = true)]
     pub(crate) incompressible_zstd_level: i32,
 }
 

@@ -256,6 +256,55 @@ fn usage_errors_exit_with_1() {
 }
 
 #[test]
+fn numbers_that_are_none_are_told_with_what_is_expected() {
+    for (run, part) in [
+        (
+            mkdwarfs().arg("-lx"),
+            "'--compress-level <LEVEL>': a whole number from 0 to 9",
+        ),
+        (
+            mkdwarfs().arg("-S31"),
+            "'--block-size-bits <N>': a whole number from 10 to 30",
+        ),
+        (
+            mkdwarfs().arg("--compress-niceness=20"),
+            "a whole number from -20 to 19",
+        ),
+        (
+            dwarfsck().args(["image", "--space=-1"]),
+            "'--space[=<DEPTH>]': a whole number from 0 on",
+        ),
+        (
+            dwarfsck().args(["image", "-nx"]),
+            "'--num-workers <N>': a number of threads",
+        ),
+        (
+            dwarfsextract().args(["-i", "image", "--num-disk-writers=257"]),
+            "'--num-disk-writers <N>': a whole number from 0 to 256",
+        ),
+        (
+            durin().args(["tree", "-Lx", "image"]),
+            "'--level <N>': a whole number from 0 on",
+        ),
+        (
+            durin().args(["du", "-d", "1.5", "image"]),
+            "'--max-depth <N>': a whole number",
+        ),
+        (
+            durin().args(["grep", "-Ax", "y", "image"]),
+            "'--after-context <N>': a whole number",
+        ),
+        (
+            durin().args(["find", "image", "-maxdepth", "x"]),
+            "a whole number from 0 on",
+        ),
+    ] {
+        let said = run.expect_code(1).stderr;
+        assert!(said.contains(part), "{part}: {said}");
+    }
+}
+
+#[test]
 fn a_closed_pipe_ends_quietly() {
     // The reader is gone before the program writes.
     let script = format!(

@@ -6,6 +6,7 @@
 
 mod closed_output;
 mod compat;
+mod driver_options;
 mod durin;
 mod dwarfs;
 mod dwarfsck;
@@ -22,6 +23,7 @@ mod reference_options;
 mod rewrite;
 mod script;
 mod section_rules;
+mod shells;
 mod space;
 mod support;
 mod terminal;

@@ -156,7 +156,7 @@ impl Format for Cpio {
             ref body => body.stored_len(),
         };
         if size > self.size_max() {
-            return Err(Error::unsupported(format!(
+            return Err(Error::invalid_input(format!(
                 "{size} bytes are more than the {} that the format can hold; pax can hold them",
                 self.size_max()
             )));

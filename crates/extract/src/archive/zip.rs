@@ -90,7 +90,7 @@ impl Format for Zip {
             path.push(b'/');
         }
         if u16::try_from(path.len()).is_err() {
-            return Err(Error::unsupported("the path is too long for zip"));
+            return Err(Error::invalid_input("the path is too long for zip"));
         }
         if i32::try_from(member.attr.mtime.sec).is_err() {
             self.losses.times += 1;

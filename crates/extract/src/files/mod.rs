@@ -1,7 +1,8 @@
 //! Regular files, block by block, by several threads.
 //!
 //! [`window`] sorts what is to be written by block; [`pool`] has each block decoded once, outside of the cache and into a
-//! buffer that is used again, and its pieces written by whoever has nothing else to do ([`part`], [`write`]).
+//! buffer that is used again. Who decodes a block writes its pieces as they come, while the processor's cache still has
+//! them; when others have nothing to do, they get what is left ([`part`], [`write`]).
 //! **Memory**: two blocks and a half for each block that is being decoded, as many as fit into the cache's limit but one at
 //! least, and the pieces of a window.
 
@@ -109,12 +110,15 @@ struct End {
 }
 
 impl End {
-    fn keep(&self, pool: &Pool<'_>, result: Result<()>) {
-        if let Err(error) = result {
-            let mut first = self.error.lock().unwrap_or_else(PoisonError::into_inner);
-            first.get_or_insert(error);
-            pool.end();
-        }
+    /// Returns whether it was none.
+    fn keep(&self, pool: &Pool<'_>, result: Result<()>) -> bool {
+        let Err(error) = result else {
+            return true;
+        };
+        let mut first = self.error.lock().unwrap_or_else(PoisonError::into_inner);
+        first.get_or_insert(error);
+        pool.end();
+        false
     }
 
     fn result(self) -> Result<()> {
@@ -127,14 +131,35 @@ impl End {
 }
 
 fn work(parts: &Parts<'_>, window: &Window, pool: &Pool<'_>, end: &End) {
+    let mut payload = Vec::new();
     while let Some(task) = pool.next() {
         match task {
             Task::Decode(pieces, mut buffer) => {
-                match decode(parts.job, window, &pieces, &mut buffer) {
-                    Ok(()) => pool.decoded(buffer, pieces),
+                let mut rest = pieces.clone();
+                let mut step = |bytes: &[u8]| {
+                    parts.job.check_cancel()?;
+                    if pool.is_somebody_idle() {
+                        return Ok(());
+                    }
+                    let ready = pool::ready(&window.pieces, &rest, bytes.len());
+                    let done = std::mem::replace(&mut rest.start, ready)..ready;
+                    match end.keep(pool, write(parts, window, done, bytes)) {
+                        true => Ok(()),
+                        false => Err(Error::cancelled()),
+                    }
+                };
+                match decode(
+                    parts.job,
+                    window,
+                    &pieces,
+                    &mut payload,
+                    &mut buffer,
+                    &mut step,
+                ) {
+                    Ok(()) => pool.decoded(buffer, rest),
                     Err(error) => {
                         pool.failed(buffer);
-                        end.keep(pool, fail(parts, window, pieces, &error));
+                        end.keep(pool, fail(parts, window, rest, &error));
                     }
                 }
             }
@@ -150,12 +175,14 @@ fn work(parts: &Parts<'_>, window: &Window, pool: &Pool<'_>, end: &End) {
     }
 }
 
-/// Decodes the block of some pieces as far as they reach.
+/// Decodes the block of some pieces as far as they reach, and calls `step` with what is there so far.
 fn decode(
     job: &Job<'_>,
     window: &Window,
     pieces: &Range<usize>,
+    payload: &mut Vec<u8>,
     buffer: &mut Vec<u8>,
+    step: &mut dyn FnMut(&[u8]) -> Result<()>,
 ) -> Result<()> {
     let pieces = window.pieces.get(pieces.clone()).unwrap_or_default();
     let end = |piece: &window::Piece| u64::from(piece.block_offset) + u64::from(piece.len);
@@ -163,7 +190,7 @@ fn decode(
         return Ok(());
     };
     let cache = job.image.cache();
-    cache.decode_alone(first.block, end, buffer, &mut || job.check_cancel())
+    cache.decode_alone(first.block, end, payload, buffer, step)
 }
 
 fn write(parts: &Parts<'_>, window: &Window, pieces: Range<usize>, block: &[u8]) -> Result<()> {

@@ -1,8 +1,9 @@
 //! Who decodes and who writes.
 //!
-//! Any worker does whatever is there to do: writing first, as that frees a block, and decoding the next block otherwise.
-//! So the blocks in memory are as many as there are workers at most, and fewer where memory is short; when one block
-//! decodes, the others are being written; and a single block is written by all.
+//! Any worker does whatever is there to do: writing first, as that frees a block, and decoding the next block otherwise,
+//! which it writes while it decodes. So the blocks in memory are as many as there are workers at most, and fewer where
+//! memory is short. As soon as a worker has nothing to do, the others leave it the pieces of their blocks: a single block is
+//! written by all.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -15,6 +16,10 @@ const BATCH_PIECES_MAX: usize = 256;
 
 /// ... and so little that the last worker does not work alone for long.
 const BATCH_BYTES_MAX: u64 = 4 << 20;
+
+/// So much of a file is written before the rest of its block is there; less waits, so that it is made, written and closed
+/// in one go.
+const HELD_MAX: u64 = 1 << 20;
 
 /// What may happen at the same time.
 #[derive(Clone, Copy)]
@@ -51,6 +56,8 @@ struct Queue {
     decoding: usize,
     writing: usize,
     blocks: usize,
+    /// Workers that wait.
+    idle: usize,
     /// Buffers to use again.
     spare: Vec<Vec<u8>>,
     is_over: bool,
@@ -68,6 +75,7 @@ impl<'a> Pool<'a> {
                 decoding: 0,
                 writing: 0,
                 blocks: 0,
+                idle: 0,
                 spare,
                 is_over: false,
             }),
@@ -90,15 +98,25 @@ impl<'a> Pool<'a> {
             if is_all_begun && queue.decoding == 0 && queue.ready.is_empty() {
                 return None;
             }
+            queue.idle += 1;
             queue = self
                 .changed
                 .wait(queue)
                 .unwrap_or_else(PoisonError::into_inner);
+            queue.idle -= 1;
         }
     }
 
-    /// A block is decoded: what it has can be written.
+    /// Whether a worker has nothing to do.
+    pub(super) fn is_somebody_idle(&self) -> bool {
+        self.lock().idle > 0
+    }
+
+    /// A block is decoded: `pieces` of it are still to be written.
     pub(super) fn decoded(&self, bytes: Vec<u8>, pieces: Range<usize>) {
+        if pieces.is_empty() {
+            return self.failed(bytes);
+        }
         let block = Arc::new(bytes);
         let batches = batches(&self.window.pieces, pieces);
         let mut queue = self.lock();
@@ -110,7 +128,7 @@ impl<'a> Pool<'a> {
         self.changed.notify_all();
     }
 
-    /// A block cannot be decoded.
+    /// Nothing of a block is to be written, as all was or as it cannot be decoded.
     pub(super) fn failed(&self, buffer: Vec<u8>) {
         let mut queue = self.lock();
         queue.decoding -= 1;
@@ -179,6 +197,27 @@ impl Queue {
     }
 }
 
+/// The end of those pieces in front of `rest` that can be written when the first `len` bytes of their block are decoded.
+pub(super) fn ready(pieces: &[Piece], rest: &Range<usize>, len: usize) -> usize {
+    let is_there =
+        |piece: &&Piece| u64::from(piece.block_offset) + u64::from(piece.len) <= len as u64;
+    let open = pieces.get(rest.clone()).unwrap_or_default();
+    let count = open.iter().take_while(is_there).count();
+    let (there, missing) = open.split_at(count);
+    // A file in several pieces should not be opened for each of them.
+    let held = missing.first().map_or(0, |next| {
+        let of_file = there
+            .iter()
+            .rev()
+            .take_while(|piece| piece.file == next.file);
+        let (held, bytes) = of_file.fold((0, 0), |(count, bytes), piece| {
+            (count + 1, bytes + u64::from(piece.len))
+        });
+        if bytes < HELD_MAX { held } else { 0 }
+    });
+    rest.start + count - held
+}
+
 /// Cuts the pieces of a block into batches, between files unless one of them is large.
 fn batches(pieces: &[Piece], range: Range<usize>) -> impl Iterator<Item = Range<usize>> + '_ {
     let mut start = range.start;
@@ -227,6 +266,28 @@ mod tests {
         let found: Vec<_> = batches(&large, 1..5).collect();
         assert_eq!(found, [1..4, 4..5]);
         assert_eq!(batches(&large, 5..5).count(), 0);
+    }
+
+    #[test]
+    fn what_is_decoded_can_be_written_but_for_a_file_that_goes_on() {
+        let at = |file, block_offset, len| Piece {
+            block_offset,
+            ..piece(file, len)
+        };
+        let small = [
+            at(1, 0, 10),
+            at(2, 10, 5),
+            at(2, 15, 5),
+            at(2, 0, 30),
+            at(3, 40, 1),
+        ];
+        let ends = [0, 9, 10, 15, 20, 30, 40, 41];
+        let found = ends.map(|len| ready(&small, &(0..5), len));
+        assert_eq!(found, [0, 0, 1, 1, 1, 4, 4, 5]);
+        assert_eq!(ready(&small, &(2..5), 30), 4);
+        let large: Vec<Piece> = (0..4).map(|place| at(7, place << 19, 1 << 19)).collect();
+        let found = [1, 2, 3, 4].map(|count| ready(&large, &(0..4), count << 19));
+        assert_eq!(found, [0, 2, 3, 4]);
     }
 
     #[test]

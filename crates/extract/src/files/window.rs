@@ -19,8 +19,11 @@ use crate::job::Job;
 /// Bytes that a piece takes while a window is sorted.
 const PIECE_BYTES: u64 = 40;
 
-/// The least memory for pieces: some eight hundred thousand, which few images have.
-const MEMORY_MIN: u64 = 32 << 20;
+/// The least memory for pieces: room for 6.7 million, which hardly any image has, and is only taken where it is needed.
+const MEMORY_MIN: u64 = 256 << 20;
+
+/// Pieces are no larger, so that they can be written soon after they are decoded, and by several.
+const PIECE_LEN_MAX: u32 = 1 << 20;
 
 /// A range of a block that belongs into a file.
 #[derive(Clone, Copy)]
@@ -75,6 +78,21 @@ enum Listed {
     All,
     /// The window is full.
     Part,
+}
+
+impl Piece {
+    /// Takes up to `len` bytes from the front.
+    fn split(&mut self, len: u32) -> Option<Self> {
+        let front = Self {
+            len: self.len.min(len),
+            ..*self
+        };
+        self.len -= front.len;
+        // Beyond the end of any block it is an error anyway.
+        self.block_offset = self.block_offset.saturating_add(front.len);
+        self.file_offset += u64::from(front.len);
+        (front.len > 0).then_some(front)
+    }
 }
 
 impl Window {
@@ -154,6 +172,7 @@ impl<'a> Lister<'a> {
         is: Is,
     ) -> Result<()> {
         let before = window.pieces.len();
+        let block_size = u64::from(self.job.image.block_size());
         let place =
             u32::try_from(window.files.len()).map_err(|_| Error::limit("2^32 files at a time"))?;
         let listed = loop {
@@ -163,7 +182,8 @@ impl<'a> Lister<'a> {
             match extents.next() {
                 None => break Ok(Listed::All),
                 Some(extent) => {
-                    let listed = extent.and_then(|extent| target.list(window, place, &extent));
+                    let listed =
+                        extent.and_then(|extent| target.list(window, place, &extent, block_size));
                     if let Err(error) = listed {
                         break Err(error);
                     }
@@ -213,19 +233,35 @@ impl Target {
         }
     }
 
-    fn list(&self, window: &mut Window, place: u32, extent: &Extent) -> Result<()> {
+    fn list(
+        &self,
+        window: &mut Window,
+        place: u32,
+        extent: &Extent,
+        block_size: u64,
+    ) -> Result<()> {
         let end = extent.offset.saturating_add(extent.len);
         self.end.store(end, Ordering::Relaxed);
         match extent.place {
             Place::Hole => self.has_holes.store(true, Ordering::Relaxed),
-            Place::Data { block, offset } => window.pieces.push(Piece {
-                block,
-                file: place,
-                block_offset: offset,
-                len: u32::try_from(extent.len)
-                    .map_err(|_| Error::corrupt(format!("chunk of {} bytes", extent.len)))?,
-                file_offset: extent.offset,
-            }),
+            Place::Data { block, offset } => {
+                let mut piece = Piece {
+                    block,
+                    file: place,
+                    block_offset: offset,
+                    len: u32::try_from(extent.len)
+                        .map_err(|_| Error::corrupt(format!("chunk of {} bytes", extent.len)))?,
+                    file_offset: extent.offset,
+                };
+                // What no block can have is an error as a whole.
+                let len = match extent.len > block_size {
+                    true => piece.len,
+                    false => PIECE_LEN_MAX,
+                };
+                window
+                    .pieces
+                    .extend(std::iter::from_fn(|| piece.split(len)));
+            }
         }
         Ok(())
     }

@@ -11,24 +11,25 @@ use super::slot::Kind;
 use super::{BlockCache, Shared, check_end, place};
 use crate::payload;
 use crate::perfmon::{Operation, Perfmon};
-use crate::sections::Section;
 use crate::sync::Ordering;
 
-/// Bytes decoded between two looks at whether to go on.
-const STEP_LEN: usize = 1 << 20;
+/// Bytes decoded between two looks at them: few enough to be in a processor's cache still when somebody writes them.
+const STEP_LEN: usize = 512 << 10;
 
 impl BlockCache {
     /// Replaces `decoded` by the bytes of a block up to `end` at least, or all of them where there are fewer.
-    /// Calls `go_on` now and then, and ends with its error if it has one.
+    /// `payload` is room for what is decoded. Calls `step` with all that is decoded so far, now and then and at the end,
+    /// and ends with its error if it has one.
     ///
     /// # Errors
-    /// As [`Self::read`], and those of `go_on`.
+    /// As [`Self::read`], and those of `step`.
     pub fn decode_alone(
         &self,
         block: BlockIndex,
         end: u64,
+        payload: &mut Vec<u8>,
         decoded: &mut Vec<u8>,
-        go_on: &mut dyn FnMut() -> Result<()>,
+        step: &mut dyn FnMut(&[u8]) -> Result<()>,
     ) -> Result<()> {
         let shared = &self.shared;
         let section = shared.slots.section(block)?;
@@ -37,9 +38,12 @@ impl BlockCache {
             Kind::Stored => {
                 let len = end.min(section.payload_len);
                 payload::read_into(shared.source.as_ref(), section, len, decoded)
+                    .and_then(|()| step(decoded))
             }
             Kind::Compressed(compression) => {
-                shared.decode_alone(section, compression, end, decoded, go_on)
+                let source = shared.source.as_ref();
+                let read = shared.slots.payload_into(source, section, payload);
+                read.and_then(|()| shared.decode_alone(payload, compression, end, decoded, step))
             }
             Kind::Failed(error) => return Err(error),
         }
@@ -62,24 +66,23 @@ impl BlockCache {
 impl Shared {
     fn decode_alone(
         &self,
-        section: &Section,
+        payload: &[u8],
         compression: CompressionType,
         end: u64,
         decoded: &mut Vec<u8>,
-        go_on: &mut dyn FnMut() -> Result<()>,
+        step: &mut dyn FnMut(&[u8]) -> Result<()>,
     ) -> Result<()> {
         let _timer = Perfmon::start(self.perfmon.as_deref(), Operation::BlockDecode);
-        let payload = self.slots.payload(self.source.as_ref(), section)?;
-        let mut decoder = Decoder::new(compression, &payload, self.block_size)?;
+        let mut decoder = Decoder::new(compression, payload, self.block_size)?;
         let len = usize::try_from(decoder.uncompressed_len()).unwrap_or(usize::MAX);
         let want = usize::try_from(end).unwrap_or(usize::MAX).min(len);
         loop {
-            let step = want.min(decoded.len().saturating_add(STEP_LEN));
-            decoder.decode_to(&payload, decoded, step)?;
-            if decoded.len() >= want || decoded.len() < step {
+            let next = want.min(decoded.len().saturating_add(STEP_LEN));
+            decoder.decode_to(payload, decoded, next)?;
+            step(decoded)?;
+            if decoded.len() >= want || decoded.len() < next {
                 break;
             }
-            go_on()?;
         }
         let made = decoded.len() as u64;
         self.counters

@@ -137,6 +137,18 @@ impl Slots {
 
     /// The payload of a compressed block, verified.
     pub(super) fn payload(&self, source: &dyn Source, section: &Section) -> Result<Vec<u8>> {
+        let mut payload = Vec::new();
+        self.payload_into(source, section, &mut payload)?;
+        Ok(payload)
+    }
+
+    /// Replaces `payload` by that of a compressed block, verified.
+    pub(super) fn payload_into(
+        &self,
+        source: &dyn Source,
+        section: &Section,
+        payload: &mut Vec<u8>,
+    ) -> Result<()> {
         let len_max = self.checks.block_size * 2 + PAYLOAD_SLACK;
         if section.payload_len > len_max {
             return Err(Error::corrupt(format!(
@@ -144,11 +156,8 @@ impl Slots {
                 section.payload_len, self.checks.block_size
             )));
         }
-        let payload = payload::read(source, section, len_max)?;
-        if let Some(header) = self.header_to_verify(source, section)? {
-            payload::verify(section, &header, &payload)?;
-        }
-        Ok(payload)
+        let header = self.header_to_verify(source, section)?;
+        payload::read_again(source, section, len_max, header.as_ref(), payload)
     }
 
     /// Compares a payload with its checksum, if it has one.

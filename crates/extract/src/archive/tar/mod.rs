@@ -177,7 +177,7 @@ impl Tar {
                 header.text(NAME, path);
             }
             (Dialect::V7, _) => {
-                return Err(Error::unsupported(
+                return Err(Error::invalid_input(
                     "the path is longer than the 99 bytes that tar of version 7 can hold",
                 ));
             }
@@ -189,7 +189,7 @@ impl Tar {
                 }
             }
             (Dialect::Ustar, None) => {
-                return Err(Error::unsupported(
+                return Err(Error::invalid_input(
                     "the path is too long for ustar; pax and gnutar can hold it",
                 ));
             }
@@ -211,7 +211,7 @@ impl Tar {
         let fits = target.len() <= NAME_MAX;
         match self.dialect {
             Dialect::V7 | Dialect::Ustar if !fits => {
-                return Err(Error::unsupported(
+                return Err(Error::invalid_input(
                     "the target of the link is longer than the 100 bytes that the format can hold; \
                      pax and gnutar can hold it",
                 ));
@@ -278,7 +278,7 @@ impl Format for Tar {
         self.name(&mut header, &mut records, &mut extra, &path)?;
         if !self.number(&mut header, &mut records, SIZE, "size", size) {
             self.losses = losses;
-            return Err(Error::unsupported(format!(
+            return Err(Error::invalid_input(format!(
                 "{size} bytes are more than the {} that the format can hold; pax and gnutar can hold them",
                 octal_max(SIZE)
             )));

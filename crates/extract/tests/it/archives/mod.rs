@@ -6,10 +6,12 @@ mod others;
 mod tar;
 
 use std::fs::{self, File};
+use std::io::{self, Seek, SeekFrom, Write};
 use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
 use std::thread;
+use std::time::Duration;
 
 use durin_extract::{
     ArchiveFormat, ArchiveOptions, ExtractOptions, Report, Stats, extract_to_archive,
@@ -22,6 +24,9 @@ use durin_testkit::tree::{Digest, Kind, TreeOptions, snapshot};
 use durin_testkit::vectors::Vectors;
 
 use crate::{Messages, Outcome, open};
+
+/// Gigabytes may take as long on a busy disk.
+const LARGE_MAX: Duration = Duration::from_mins(30);
 
 /// What a format and the program that unpacks it keep.
 #[derive(Clone, Copy)]
@@ -57,7 +62,7 @@ pub(crate) fn has(program: &str) -> bool {
 pub(crate) fn write(
     image: &Image,
     format: ArchiveFormat,
-    target: &mut dyn std::io::Write,
+    target: &mut dyn Write,
     options: &ExtractOptions,
 ) -> Outcome {
     write_as(image, &ArchiveOptions::new(format), target, options)
@@ -66,7 +71,7 @@ pub(crate) fn write(
 pub(crate) fn write_as(
     image: &Image,
     archive: &ArchiveOptions,
-    target: &mut dyn std::io::Write,
+    target: &mut dyn Write,
     options: &ExtractOptions,
 ) -> Outcome {
     let messages = Messages::default();
@@ -123,11 +128,14 @@ fn one_image(
     unpack: &impl Fn(&Path, &Path) -> Run,
 ) {
     let mut manifest = expected(Vectors::manifest(path), kept);
-    let space: u64 = manifest.entries.iter().filter_map(|entry| entry.size).sum();
     // Unpacking holes of gigabytes takes a minute.
-    if space > 1 << 30 && !(kept.holes && format == ArchiveFormat::Pax && extension == "tar") {
+    let is_quick = kept.holes && format == ArchiveFormat::Pax && extension == "tar";
+    let is_large = content_bytes(&manifest) > 1 << 30;
+    if is_large && !is_quick && !is_all_wanted() {
         return;
     }
+    // Nor can this format hold a file of 5 GiB.
+    let is_too_large = is_large && format == ArchiveFormat::CpioNewc;
     // Info-ZIP calls an archive of nothing broken.
     if extension == "zip" && manifest.entries.len() == 1 {
         return;
@@ -135,10 +143,10 @@ fn one_image(
     let image = open(path).unwrap();
     let dir = tempfile::tempdir().unwrap();
     let archive = dir.path().join(format!("a.{extension}"));
-    let mut file = File::create(&archive).unwrap();
+    let mut file = Sparse(File::create(&archive).unwrap());
     let name = path.display();
     let options = ExtractOptions {
-        continue_on_error: !kept.names,
+        continue_on_error: !kept.names || is_too_large,
         ..ExtractOptions::default()
     };
     let outcome = write(&image, format, &mut file, &options);
@@ -148,7 +156,7 @@ fn one_image(
     for message in outcome
         .messages
         .iter()
-        .filter(|m| m.contains("too long") || m.contains("longer"))
+        .filter(|m| m.contains("too long") || m.contains("longer") || m.contains("more than the"))
     {
         let path = message.split(": ").next().unwrap().as_bytes().to_vec();
         drop_entries(&mut manifest, |entry| entry.path == path);
@@ -159,12 +167,21 @@ fn one_image(
         "{name}: {:?}",
         outcome.messages
     );
-    assert!(report.errors == 0 || !kept.names, "{name}");
-    drop(file);
+    assert!(
+        report.errors == u64::from(is_too_large) || !kept.names,
+        "{name}"
+    );
+    file.finish();
     let target = dir.path().join("out");
     fs::create_dir(&target).unwrap();
     let run = unpack(&archive, &target);
-    let outcome = run.env("LC_ALL", "C.UTF-8").env("TZ", "UTC").succeed();
+    let run = run.env("LC_ALL", "C.UTF-8").env("TZ", "UTC");
+    let run = if is_large {
+        run.time_max(LARGE_MAX)
+    } else {
+        run
+    };
+    let outcome = run.succeed();
     assert_eq!(outcome.stderr, "", "{name}");
     let tree = snapshot(
         &target,
@@ -188,6 +205,42 @@ fn one_image(
         });
     }
     compare::assert_same(&format!("{name} as {format:?}"), &differences);
+}
+
+/// A file in which zeros take no room: some archives are gigabytes of them.
+struct Sparse(File);
+
+impl Sparse {
+    fn finish(mut self) {
+        let len = self.0.stream_position().unwrap();
+        self.0.set_len(len).unwrap();
+    }
+}
+
+impl Write for Sparse {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let page = bytes.get(..bytes.len().min(64 << 10)).unwrap_or_default();
+        if page.iter().all(|byte| *byte == 0) {
+            self.0
+                .seek(SeekFrom::Current(i64::try_from(page.len()).unwrap()))?;
+            return Ok(page.len());
+        }
+        self.0.write(page)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
+}
+
+/// Whether this is `cargo xtask archives`, which leaves nothing out.
+fn is_all_wanted() -> bool {
+    std::env::args().any(|argument| argument == "--include-ignored")
+}
+
+/// Bytes of all files, holes included.
+pub(crate) fn content_bytes(manifest: &Manifest) -> u64 {
+    manifest.entries.iter().filter_map(|entry| entry.size).sum()
 }
 
 /// What can be expected of a manifest's tree.
