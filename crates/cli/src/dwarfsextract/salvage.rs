@@ -39,7 +39,10 @@ pub(super) fn run(options: &Options, logger: &Logger) -> Result<u8, Failure> {
         logger,
         mode,
         || stats::snapshot(&figures),
-        || salvage(&source, target, &salvage_options, &figures, logger, &cancel),
+        || {
+            salvage(&source, target, &salvage_options, &figures, logger, &cancel)
+                .map_err(|error| error.context(options.basic.input.display()))
+        },
     )?;
     let report = to_json(&salvaged);
     logger.event("report", report.clone());

@@ -85,7 +85,8 @@ impl Program for Verify {
             offset: options.image_offset,
             ..ImageOptions::default()
         };
-        let image = Image::open(source, &image_options)?;
+        let image = Image::open(source, &image_options)
+            .map_err(|error| error.context(options.image.display()))?;
         let check = CheckOptions {
             level: CheckLevel::Full,
             workers: arguments::processor_count(),
@@ -167,7 +168,8 @@ fn repair(options: &Options, source: &Arc<dyn Source>, logger: &Logger) -> Resul
             "--repair-index needs --output for the repaired copy, or --in-place".to_owned(),
         ));
     }
-    let repaired = repair_index(source, options.image_offset)?;
+    let repaired = repair_index(source, options.image_offset)
+        .map_err(|error| error.context(options.image.display()))?;
     for number in &repaired.damaged {
         logger.warn(format!(
             "section {number} is damaged, which an index does not change"
