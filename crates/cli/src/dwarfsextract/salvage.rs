@@ -6,8 +6,8 @@ use durin_extract::salvage::{
     LostFile, SalvageOptions, Salvaged, SectionFound, SectionState, salvage,
 };
 use durin_extract::{ExtractOptions, Stats};
-use durin_format::Error;
 use durin_format::section::SectionType;
+use durin_format::{Error, ErrorKind};
 use serde_json::{Value, json};
 
 use super::options::Options;
@@ -40,8 +40,12 @@ pub(super) fn run(options: &Options, logger: &Logger) -> Result<u8, Failure> {
         mode,
         || stats::snapshot(&figures),
         || {
-            salvage(&source, target, &salvage_options, &figures, logger, &cancel)
-                .map_err(|error| error.context(options.basic.input.display()))
+            salvage(&source, target, &salvage_options, &figures, logger, &cancel).map_err(|error| {
+                match error.kind() {
+                    ErrorKind::NotFound => error.context(options.basic.input.display()),
+                    _ => error,
+                }
+            })
         },
     )?;
     let report = to_json(&salvaged);
