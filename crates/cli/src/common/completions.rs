@@ -53,8 +53,24 @@ fn shell(argument: Option<&OsString>) -> Result<Shell, Failure> {
 
 fn text(shell: Shell, command: Command) -> String {
     let mut command = completion_values::offered(command);
+    if shell == Shell::Zsh {
+        command = without_colons(command);
+    }
     let name = command.get_name().to_owned();
     let mut text = Vec::new();
     clap_complete::generate(shell, &mut command, name, &mut text);
     String::from_utf8_lossy(&text).into_owned()
+}
+
+/// Escapes the colons in names of values: what stands behind them would be taken for what to offer.
+fn without_colons(command: Command) -> Command {
+    let escaped = |arg: clap::Arg| {
+        let names = arg.get_value_names().unwrap_or_default();
+        if !names.iter().any(|name| name.contains(':')) {
+            return arg;
+        }
+        let names: Vec<String> = names.iter().map(|name| name.replace(':', "\\:")).collect();
+        arg.value_names(names)
+    };
+    command.mut_args(escaped).mut_subcommands(without_colons)
 }

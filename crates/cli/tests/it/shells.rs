@@ -7,7 +7,7 @@ use durin_testkit::run::Run;
 use crate::support::{durin, has, stdout};
 
 /// Lines as somebody types them, and what must be offered for each.
-const LINES: [(&str, &[&str]); 9] = [
+const LINES: [(&str, &[&str]); 10] = [
     (
         "mkdwarfs --recompr",
         &["--recompress", "--recompress-categories"],
@@ -23,6 +23,7 @@ const LINES: [(&str, &[&str]); 9] = [
     ("dwarfsck --checksum sha25", &["sha256"]),
     ("dwarfsextract -f p", &["pax", "paxr"]),
     ("mkdwarfs --order re", &["revpath"]),
+    ("mkdwarfs -C lz", &["lz4", "lz4hc", "lzma"]),
 ];
 
 #[test]
@@ -41,10 +42,11 @@ fn fish_completes() {
         let run = run.env("HOME", dir.path()).arg(dir.path()).arg(line);
         let text = stdout(&run.succeed());
         // A tab and a description follow each.
-        let found: Vec<&str> = text
+        let mut found: Vec<&str> = text
             .lines()
             .filter_map(|line| line.split('\t').next())
             .collect();
+        found.sort_unstable();
         let mut wanted = wanted.to_vec();
         wanted.sort_unstable();
         assert_eq!(found, wanted, "{line}");
