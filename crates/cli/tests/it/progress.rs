@@ -252,7 +252,8 @@ fn narrow_low_and_resized_terminals() {
     for size in [(20, 24), (9, 3), (200, 4)] {
         let (code, screen) = on_terminal(&place, size, &arguments, "C.UTF-8", |_| {});
         assert_eq!(code, Some(0), "{screen}");
-        assert!(screen.history.len() > 2, "something was drawn: {screen}");
+        // At least one picture, and its removal: how many there are depends on the machine.
+        assert!(screen.history.len() > 1, "nothing was drawn: {screen}");
         assert!(screen.lines().is_empty(), "{size:?}: {screen}");
         assert!(!screen.history.iter().any(|frame| frame.contains("WRAPPED")));
     }
