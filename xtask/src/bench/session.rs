@@ -105,6 +105,18 @@ impl Session {
         })
     }
 
+    /// When all must have ended.
+    pub(crate) fn end(&self) -> Option<Instant> {
+        self.end
+    }
+
+    /// Bounds what comes next by its part of the time until `end`: one of `count` that are left.
+    pub(crate) fn share(&mut self, end: Option<Instant>, count: usize) {
+        let now = Instant::now();
+        let count = u32::try_from(count).unwrap_or(u32::MAX).max(1);
+        self.end = end.map(|end| now + end.saturating_duration_since(now) / count);
+    }
+
     /// Opens the corpora of `--corpus`.
     pub(crate) fn corpora(&self, arguments: &[String]) -> Result<Vec<Corpus>> {
         let list = option(arguments, "corpus").context("--corpus=NAME or DIR, ...")?;

@@ -67,7 +67,10 @@ pub(super) fn run(arguments: &[String]) -> Result<()> {
     let mut failures = 0;
     if !session.is_tables_only {
         stand::adopt_orphans()?;
-        for mut measured in subjects(&session, &plan, arguments)? {
+        let end = session.end();
+        let all = subjects(&session, &plan, arguments)?;
+        for (count, mut measured) in (1..=all.len()).rev().zip(all) {
+            session.share(end, count);
             failures += measure(&mut session, &plan, &mut measured)?;
         }
     }
