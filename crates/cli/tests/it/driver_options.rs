@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 
 use durin_testkit::mount::{self, Mount};
 use durin_testkit::{require, skip};
@@ -63,29 +63,64 @@ fn memory_of_blocks_comes_from_where_it_is_asked_to() {
     }
 }
 
+/// Starts a driver that is to stay in the foreground, and waits for its mount.
+fn foreground(place: &Place, arguments: &[&str]) -> Child {
+    let point = place.path("mnt");
+    fs::create_dir_all(&point).unwrap();
+    let child = Command::new(driver())
+        .args([&place.image(), &point])
+        .args(arguments)
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let start = std::time::Instant::now();
+    while !mount::is_mount_point(&point) {
+        assert!(start.elapsed().as_secs() < 60, "{arguments:?}: no mount");
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    child
+}
+
 #[test]
 fn the_driver_says_as_much_as_asked_for() {
     require!(mount::available());
     let place = Place::new();
-    for (options, is_loud) in [("debuglevel=error", false), ("debuglevel=debug", true)] {
+    for (arguments, is_loud) in [
+        (&["-f", "-o", "debuglevel=error"][..], false),
+        (&["-f", "-o", "debuglevel=debug"], true),
+        // Stays in the foreground by itself.
+        (&["-d"], true),
+    ] {
+        let mut child = foreground(&place, arguments);
         let point = place.path("mnt");
-        fs::create_dir_all(&point).unwrap();
-        let child = Command::new(driver())
-            .args([&place.image(), &point])
-            .args(["-f", "-o", options])
-            .stdout(Stdio::null())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let start = std::time::Instant::now();
-        while !mount::is_mount_point(&point) {
-            assert!(start.elapsed().as_secs() < 60, "{options}: no mount");
-            std::thread::sleep(std::time::Duration::from_millis(20));
-        }
         fs::read(point.join("hello")).unwrap();
+        assert_eq!(child.try_wait().unwrap(), None, "{arguments:?}");
         mount::unmount(&point).unwrap();
         let output = child.wait_with_output().unwrap();
-        assert_eq!(!output.stderr.is_empty(), is_loud, "{options}: {output:?}");
-        assert!(output.status.success(), "{options}: {output:?}");
+        assert_eq!(
+            !output.stderr.is_empty(),
+            is_loud,
+            "{arguments:?}: {output:?}"
+        );
+        assert!(output.status.success(), "{arguments:?}: {output:?}");
+    }
+}
+
+#[test]
+fn one_thread_answers_if_it_is_asked_for() {
+    require!(mount::available());
+    let place = Place::new();
+    for (arguments, is_one) in [(&["-f", "-s"][..], true), (&["-f"], false)] {
+        let child = foreground(&place, arguments);
+        let point = place.path("mnt");
+        let mut value = vec![0; 1 << 16];
+        let name = "user.dwarfs.driver.session";
+        let len = rustix::fs::getxattr(&point, name, value.as_mut_slice()).unwrap();
+        let text = String::from_utf8(value[..len].to_vec()).unwrap();
+        assert_eq!(text.contains("\"threads_max\":1}"), is_one, "{text}");
+        assert_eq!(fs::read_to_string(point.join("hello")).unwrap(), "hello\n");
+        mount::unmount(&point).unwrap();
+        assert!(child.wait_with_output().unwrap().status.success());
     }
 }
