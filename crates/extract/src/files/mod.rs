@@ -23,7 +23,7 @@ use crate::job::Job;
 
 use order::Files;
 use part::Parts;
-use pool::{Limits, Pool, Task};
+use pool::{Buffers, Limits, Pool, Spare, Task};
 use window::{Lister, Window};
 
 /// Fewer workers leave the disk idle while they decode, more only wait for each other.
@@ -38,7 +38,7 @@ pub(crate) fn extract(job: &Job<'_>, is_there: &[bool]) -> Result<()> {
     let limits = limits(job);
     let parts = Parts::new(job, &files);
     let mut lister = Lister::new(job, &files);
-    let mut spare = Vec::new();
+    let mut spare = Spare::default();
     loop {
         let window = match lister.next() {
             Ok(Some(window)) => window,
@@ -131,10 +131,9 @@ impl End {
 }
 
 fn work(parts: &Parts<'_>, window: &Window, pool: &Pool<'_>, end: &End) {
-    let mut payload = Vec::new();
     while let Some(task) = pool.next() {
         match task {
-            Task::Decode(pieces, mut buffer) => {
+            Task::Decode(pieces, mut buffers) => {
                 let mut rest = pieces.clone();
                 let mut step = |bytes: &[u8]| {
                     parts.job.check_cancel()?;
@@ -148,17 +147,10 @@ fn work(parts: &Parts<'_>, window: &Window, pool: &Pool<'_>, end: &End) {
                         false => Err(Error::cancelled()),
                     }
                 };
-                match decode(
-                    parts.job,
-                    window,
-                    &pieces,
-                    &mut payload,
-                    &mut buffer,
-                    &mut step,
-                ) {
-                    Ok(()) => pool.decoded(buffer, rest),
+                match decode(parts.job, window, &pieces, &mut buffers, &mut step) {
+                    Ok(()) => pool.decoded(buffers, rest),
                     Err(error) => {
-                        pool.failed(buffer);
+                        pool.failed(buffers);
                         end.keep(pool, fail(parts, window, rest, &error));
                     }
                 }
@@ -180,8 +172,7 @@ fn decode(
     job: &Job<'_>,
     window: &Window,
     pieces: &Range<usize>,
-    payload: &mut Vec<u8>,
-    buffer: &mut Vec<u8>,
+    Buffers { payload, block }: &mut Buffers,
     step: &mut dyn FnMut(&[u8]) -> Result<()>,
 ) -> Result<()> {
     let pieces = window.pieces.get(pieces.clone()).unwrap_or_default();
@@ -190,7 +181,7 @@ fn decode(
         return Ok(());
     };
     let cache = job.image.cache();
-    cache.decode_alone(first.block, end, payload, buffer, step)
+    cache.decode_alone(first.block, end, payload, block, step)
 }
 
 fn write(parts: &Parts<'_>, window: &Window, pieces: Range<usize>, block: &[u8]) -> Result<()> {

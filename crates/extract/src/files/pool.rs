@@ -32,12 +32,26 @@ pub(super) struct Limits {
 
 /// What a worker does next.
 pub(super) enum Task {
-    /// Pieces of one block, into a buffer that was used before or not.
-    Decode(Range<usize>, Vec<u8>),
+    /// Pieces of one block, with room for it.
+    Decode(Range<usize>, Buffers),
     /// Some of these, from the bytes of the block.
     Write(Arc<Vec<u8>>, Range<usize>),
     /// Files without data, as a range of [`Window::empty`].
     Empty(Range<usize>),
+}
+
+/// Memory that was used before or not.
+#[derive(Default)]
+pub(super) struct Buffers {
+    pub(super) payload: Vec<u8>,
+    pub(super) block: Vec<u8>,
+}
+
+/// Memory to use again: as much as was in use at once.
+#[derive(Default)]
+pub(super) struct Spare {
+    payloads: Vec<Vec<u8>>,
+    blocks: Vec<Vec<u8>>,
 }
 
 /// The work of one window.
@@ -58,13 +72,12 @@ struct Queue {
     blocks: usize,
     /// Workers that wait.
     idle: usize,
-    /// Buffers to use again.
-    spare: Vec<Vec<u8>>,
+    spare: Spare,
     is_over: bool,
 }
 
 impl<'a> Pool<'a> {
-    pub(super) fn new(window: &'a Window, limits: Limits, spare: Vec<Vec<u8>>) -> Self {
+    pub(super) fn new(window: &'a Window, limits: Limits, spare: Spare) -> Self {
         Self {
             window,
             limits,
@@ -113,14 +126,15 @@ impl<'a> Pool<'a> {
     }
 
     /// A block is decoded: `pieces` of it are still to be written.
-    pub(super) fn decoded(&self, bytes: Vec<u8>, pieces: Range<usize>) {
+    pub(super) fn decoded(&self, buffers: Buffers, pieces: Range<usize>) {
         if pieces.is_empty() {
-            return self.failed(bytes);
+            return self.failed(buffers);
         }
-        let block = Arc::new(bytes);
+        let block = Arc::new(buffers.block);
         let batches = batches(&self.window.pieces, pieces);
         let mut queue = self.lock();
         queue.decoding -= 1;
+        queue.spare.payloads.push(buffers.payload);
         let of_block = batches.map(|batch| (Arc::clone(&block), batch));
         queue.ready.extend(of_block);
         drop(queue);
@@ -129,11 +143,12 @@ impl<'a> Pool<'a> {
     }
 
     /// Nothing of a block is to be written, as all was or as it cannot be decoded.
-    pub(super) fn failed(&self, buffer: Vec<u8>) {
+    pub(super) fn failed(&self, buffers: Buffers) {
         let mut queue = self.lock();
         queue.decoding -= 1;
         queue.blocks -= 1;
-        queue.spare.push(buffer);
+        queue.spare.payloads.push(buffers.payload);
+        queue.spare.blocks.push(buffers.block);
         drop(queue);
         self.changed.notify_all();
     }
@@ -146,7 +161,7 @@ impl<'a> Pool<'a> {
         queue.writing -= 1;
         if let Some(buffer) = buffer {
             queue.blocks -= 1;
-            queue.spare.push(buffer);
+            queue.spare.blocks.push(buffer);
         }
         drop(queue);
         self.changed.notify_all();
@@ -159,7 +174,7 @@ impl<'a> Pool<'a> {
     }
 
     /// Buffers for the next window.
-    pub(super) fn into_spare(self) -> Vec<Vec<u8>> {
+    pub(super) fn into_spare(self) -> Spare {
         let queue = self.queue.into_inner();
         queue.unwrap_or_else(PoisonError::into_inner).spare
     }
@@ -192,8 +207,11 @@ impl Queue {
         self.next_piece += rest.partition_point(|piece| piece.block == block);
         self.decoding += 1;
         self.blocks += 1;
-        let buffer = self.spare.pop().unwrap_or_default();
-        Some(Task::Decode(start..self.next_piece, buffer))
+        let buffers = Buffers {
+            payload: self.spare.payloads.pop().unwrap_or_default(),
+            block: self.spare.blocks.pop().unwrap_or_default(),
+        };
+        Some(Task::Decode(start..self.next_piece, buffers))
     }
 }
 
@@ -304,18 +322,20 @@ mod tests {
             writing: 2,
             blocks: 1,
         };
-        let pool = Pool::new(&window, limits, Vec::new());
+        let pool = Pool::new(&window, limits, Spare::default());
         let mut capacities = Vec::new();
         for block in 0..3 {
-            let Some(Task::Decode(pieces, mut buffer)) = pool.next() else {
+            let Some(Task::Decode(pieces, mut buffers)) = pool.next() else {
                 panic!("nothing to decode");
             };
             assert_eq!(pieces, block..block + 1);
             assert!(pool.lock().take(&window, limits).is_none());
-            capacities.push(buffer.capacity());
-            buffer.clear();
-            buffer.extend([0; 100]);
-            pool.decoded(buffer, pieces);
+            for buffer in [&mut buffers.payload, &mut buffers.block] {
+                capacities.push(buffer.capacity());
+                buffer.clear();
+                buffer.extend([0; 100]);
+            }
+            pool.decoded(buffers, pieces);
             let Some(Task::Write(bytes, pieces)) = pool.next() else {
                 panic!("nothing to write");
             };
@@ -323,8 +343,9 @@ mod tests {
             pool.written(Some(bytes));
         }
         assert!(pool.next().is_none());
-        assert_eq!(capacities[0], 0);
-        assert!(capacities[1..].iter().all(|capacity| *capacity >= 100));
-        assert_eq!(pool.into_spare().len(), 1);
+        assert_eq!(capacities[..2], [0; 2]);
+        assert!(capacities[2..].iter().all(|capacity| *capacity >= 100));
+        let spare = pool.into_spare();
+        assert_eq!((spare.payloads.len(), spare.blocks.len()), (1, 1));
     }
 }
