@@ -60,8 +60,8 @@ const OFF: (u32, u32) = (0, 0);
 /// Finds what level 11 finds, and stores what does not shrink.
 const ZSTD_4: &str = "zstd:level=11:tune";
 /// Level 19 that takes a match of 32 bytes without looking for a better one, searches less, and plans ahead once instead
-/// of twice: up to 2% larger, less than half of the time.
-const ZSTD_5: &str = "zstd:level=19:strat=7:slog=4:tlen=32:tune";
+/// of twice: some percent larger, much faster. docs/levels.md has the steps.
+const ZSTD_5: &str = "zstd:level=19:strat=7:slog=3:tlen=32:tune";
 /// The same for level 22, whose tables cover the whole block.
 const ZSTD_6: &str = "zstd:level=22:slog=6:tlen=64:tune";
 /// 4 to 6% smaller than zstd at level 22 in the same time, 15% for machine code; read seven times more slowly.

@@ -105,10 +105,12 @@ impl<'a> Ordering<'a> {
 
     fn by_similarity(self, fragments: &[Fragment]) -> Vec<Fragment> {
         let none = Sketch::default();
+        let is_divisible = self.is_divisible(fragments);
         let mut items = Vec::with_capacity(fragments.len());
         let mut parts = Vec::with_capacity(fragments.len());
         for fragment in fragments {
-            if let Some(slices) = self.slices(fragment) {
+            let slices = self.sketches.slices(fragment.content);
+            if let Some(slices) = slices.filter(|_| is_divisible) {
                 for (part, sketch) in slices_of(*fragment, slices) {
                     parts.push(part);
                     items.push(similarity::Item {
@@ -132,14 +134,16 @@ impl<'a> Ordering<'a> {
         ordered.finish()
     }
 
-    /// Returns the slices of a content that may be stored apart.
-    fn slices(self, fragment: &Fragment) -> Option<&'a Slices> {
-        // Where samples or pixels belong together, they follow each other. What does not see the whole block gains nothing.
-        let is_divisible =
-            self.settings.granularity == 1 && self.settings.compression.sees_whole_blocks();
-        self.sketches
-            .slices(fragment.content)
-            .filter(|_| is_divisible)
+    /// Whether slices of a content may be stored apart, and something can be gained by it.
+    fn is_divisible(self, fragments: &[Fragment]) -> bool {
+        let settings = self.settings;
+        let block_len = settings.block_len(self.context.options.block_size());
+        let lens = fragments.iter().map(|fragment| fragment.len);
+        // Where samples or pixels belong together, they follow each other. What does not see the whole block gains
+        // nothing, and what sees all that there is loses: a slice cannot refer to what has come behind it.
+        settings.granularity == 1
+            && settings.compression.sees_whole_blocks()
+            && lens.fold(0, u64::saturating_add) > u64::from(block_len)
     }
 
     fn by_nilsimsa(self, options: NilsimsaOptions, fragments: &[Fragment]) -> Vec<Fragment> {

@@ -198,14 +198,14 @@ fn put_programs(dir: &Path) {
 fn slices_of_large_files_follow_those_they_are_like() {
     let dir = tempfile::tempdir().unwrap();
     put_programs(dir.path());
-    let build_with = |order| {
+    let build_with = |order, block_size_bits| {
         let mut options = options_for(dir.path(), order);
-        options.block_size_bits = 20;
+        options.block_size_bits = block_size_bits;
         options.compression = Spec::parse("zstd:level=3").unwrap().into();
         build(&options)
     };
-    let by_path = build_with(Order::Path);
-    let by_similarity = build_with(Order::Similarity);
+    let by_path = build_with(Order::Path, 20);
+    let by_similarity = build_with(Order::Similarity, 20);
     let slices = |built: &Built| {
         let image = built.image();
         let is_second = |path: &[u8]| path == b"v1/program";
@@ -218,6 +218,8 @@ fn slices_of_large_files_follow_those_they_are_like() {
     // A block by path has parts of two versions that are not alike; one by similarity has the same part of all three.
     let (path, similarity) = (by_path.bytes.len(), by_similarity.bytes.len());
     assert!(similarity * 10 < path * 7, "{similarity} of {path}");
+    let in_one_block = build_with(Order::Similarity, 23);
+    assert_eq!(slices(&in_one_block), 1, "nothing to be gained");
 }
 
 #[test]
