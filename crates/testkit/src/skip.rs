@@ -31,6 +31,21 @@ macro_rules! require {
     };
 }
 
+/// Whether a program is there; says SKIPPED otherwise.
+///
+/// # Panics
+///
+/// As [`skipped`], if it is not there.
+#[must_use]
+pub fn has_program(name: &str) -> bool {
+    let found = std::env::var_os("PATH")
+        .is_some_and(|path| std::env::split_paths(&path).any(|dir| dir.join(name).is_file()));
+    if !found {
+        skipped(&format!("{name} is not installed"));
+    }
+    found
+}
+
 /// Whether this process may do what only root may: own files as others, make devices, mount.
 #[must_use]
 pub fn is_root() -> bool {

@@ -18,15 +18,22 @@ const PID_ATTRIBUTE: &str = "user.dwarfs.driver.pid";
 /// A mounted image.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct MountedImage {
+    /// The kernel's number of the mount.
+    pub(super) id: u64,
     pub(super) image: PathBuf,
     pub(super) mountpoint: PathBuf,
     /// Options of the mount, such as `ro,nosuid`.
     pub(super) options: String,
+    /// Something else was mounted over it, at the same place.
+    pub(super) is_covered: bool,
 }
 
 impl MountedImage {
     /// The process that serves it, if it says so.
     pub(super) fn driver(&self) -> Option<u32> {
+        if self.is_covered {
+            return None;
+        }
         let mut value = [0; 32];
         let len = rustix::fs::getxattr(&self.mountpoint, PID_ATTRIBUTE, &mut value[..]).ok()?;
         std::str::from_utf8(value.get(..len)?)
@@ -44,26 +51,43 @@ impl MountedImage {
 pub(super) fn read() -> Result<Vec<MountedImage>> {
     let table =
         std::fs::read(TABLE).map_err(|error| Error::io(format!("cannot read {TABLE}"), error))?;
-    Ok(table
-        .split(|byte| *byte == b'\n')
-        .filter_map(parse)
-        .collect())
+    Ok(images(&table))
+}
+
+fn images(table: &[u8]) -> Vec<MountedImage> {
+    let mut images: Vec<MountedImage> = Vec::new();
+    for line in table.split(|byte| *byte == b'\n') {
+        let Some((mount, is_ours)) = parse(line) else {
+            continue;
+        };
+        for earlier in &mut images {
+            earlier.is_covered |= earlier.mountpoint == mount.mountpoint;
+        }
+        if is_ours {
+            images.push(mount);
+        }
+    }
+    images
 }
 
 /// A line: number, parent, device, root, mount point, options, optional fields, `-`, type, source, super options.
-fn parse(line: &[u8]) -> Option<MountedImage> {
+///
+/// Gives the mount and whether it is one of ours.
+fn parse(line: &[u8]) -> Option<(MountedImage, bool)> {
     let mut fields = line.split(|byte| *byte == b' ');
-    let mountpoint = path(fields.nth(4)?);
+    let id = std::str::from_utf8(fields.next()?).ok()?.parse().ok()?;
+    let mountpoint = path(fields.nth(3)?);
     let options = String::from_utf8_lossy(fields.next()?).into_owned();
     fields.find(|field| *field == b"-")?;
-    if fields.next()? != FS_TYPE.as_bytes() {
-        return None;
-    }
-    Some(MountedImage {
+    let is_ours = fields.next()? == FS_TYPE.as_bytes();
+    let mount = MountedImage {
+        id,
         image: path(fields.next()?),
         mountpoint,
         options,
-    })
+        is_covered: false,
+    };
+    Some((mount, is_ours))
 }
 
 /// Undoes `\040` and its like.
@@ -85,14 +109,20 @@ fn path(field: &[u8]) -> PathBuf {
     PathBuf::from(OsString::from_vec(bytes))
 }
 
-/// Whether a mount is what a user means by `target`: its mount point, or its image.
-pub(super) fn is_meant(mount: &MountedImage, target: &Path) -> bool {
+/// Returns what a user means by `target`: the image on top at that mount point, or all mounts of that image.
+pub(super) fn meant<'a>(mounts: &'a [MountedImage], target: &Path) -> Vec<&'a MountedImage> {
     // A mount point whose driver has died cannot be asked for its true path.
     let absolute = std::path::absolute(target).unwrap_or_else(|_| target.to_owned());
     let canonical = target.canonicalize().unwrap_or_else(|_| absolute.clone());
-    [&absolute, &canonical]
-        .iter()
-        .any(|path| **path == mount.mountpoint || **path == mount.image)
+    let is_target = |path: &Path| path == absolute || path == canonical;
+    let is_on_top = |mount: &&MountedImage| !mount.is_covered && is_target(&mount.mountpoint);
+    match mounts.iter().find(is_on_top) {
+        Some(mount) => vec![mount],
+        None => mounts
+            .iter()
+            .filter(|mount| is_target(&mount.image))
+            .collect(),
+    }
 }
 
 #[cfg(test)]
@@ -103,15 +133,37 @@ mod tests {
     fn lines_of_the_kernel() {
         let line = b"97 30 0:52 / /mnt/with\\040space ro,nosuid - fuse.dwarfs /tmp/a\\134b.dwarfs ro,user_id=0";
         let expect = MountedImage {
+            id: 97,
             image: "/tmp/a\\b.dwarfs".into(),
             mountpoint: "/mnt/with space".into(),
             options: "ro,nosuid".to_owned(),
+            is_covered: false,
         };
-        assert_eq!(parse(line), Some(expect));
+        assert_eq!(parse(line), Some((expect, true)));
         let with_fields = b"97 30 0:52 / /mnt ro shared:3 master:1 - fuse.dwarfs x ro";
-        assert!(parse(with_fields).is_some());
-        for other in [&b"24 1 8:1 / / rw - ext4 /dev/vda rw"[..], b"", b"1 2 3 4"] {
-            assert_eq!(parse(other), None);
+        assert!(parse(with_fields).is_some_and(|(_, is_ours)| is_ours));
+        let other = b"24 1 8:1 / / rw - ext4 /dev/vda rw";
+        assert!(parse(other).is_some_and(|(_, is_ours)| !is_ours));
+        for broken in [&b""[..], b"1 2 3 4", b"x 1 8:1 / / rw - ext4 /dev/vda rw"] {
+            assert_eq!(parse(broken), None);
         }
+    }
+
+    #[test]
+    fn mounts_over_each_other() {
+        let table = b"1 0 0:1 / /a ro - fuse.dwarfs /x ro
+2 0 0:2 / /b ro - fuse.dwarfs /x ro
+3 1 0:3 / /a ro - fuse.dwarfs /y ro
+4 2 0:4 / /b rw - tmpfs none rw
+";
+        let mounts = images(table);
+        let meant = |target: &str| {
+            let meant = meant(&mounts, Path::new(target));
+            meant.iter().map(|mount| mount.id).collect::<Vec<_>>()
+        };
+        assert_eq!(meant("/a"), [3], "the upper one");
+        assert!(meant("/b").is_empty(), "what is on top is not ours");
+        assert_eq!(meant("/x"), [1, 2]);
+        assert_eq!(meant("/y"), [3]);
     }
 }

@@ -4,13 +4,12 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 
 use durin_testkit::run::{Outcome, Run};
-use durin_testkit::skip::skipped;
 use serde_json::Value;
 
 use crate::support::{Place, TIME, durin, fails_with, stdout};
 
 /// A command on the image of a place.
-fn command(place: &Place, name: &str, arguments: &[&str]) -> Run {
+pub(crate) fn command(place: &Place, name: &str, arguments: &[&str]) -> Run {
     durin()
         .current_dir(&place.path(""))
         .arg(name)
@@ -21,14 +20,14 @@ fn shown(place: &Place, name: &str, arguments: &[&str]) -> String {
     stdout(&command(place, name, arguments).succeed())
 }
 
-fn records(outcome: &Outcome) -> Vec<Value> {
+pub(crate) fn records(outcome: &Outcome) -> Vec<Value> {
     let text = stdout(outcome);
     text.lines()
         .map(|line| serde_json::from_str(line).unwrap())
         .collect()
 }
 
-fn with_image() -> Place {
+pub(crate) fn with_image() -> Place {
     let place = Place::new();
     place.image();
     place
@@ -337,41 +336,4 @@ fn diff_tells_what_changed() {
     let quiet = command(&place, "diff", &["-q", "image.dwarfs", "new.dwarfs"]).expect_code(1);
     assert_eq!(stdout(&quiet), "");
     command(&place, "diff", &["image.dwarfs", "absent"]).expect_code(2);
-}
-
-#[test]
-fn mounts_are_listed_and_unmounted_by_image_or_place() {
-    if let Err(why) = durin_testkit::mount::available() {
-        return skipped(&why);
-    }
-    let place = with_image();
-    for target in ["image.dwarfs", "mnt"] {
-        fs::create_dir_all(place.path("mnt")).unwrap();
-        crate::support::dwarfs()
-            .current_dir(&place.path(""))
-            .args(["image.dwarfs", "mnt"])
-            .succeed();
-        let listed = records(&command(&place, "mounts", &["--json"]).succeed());
-        let point = place.path("mnt").canonicalize().unwrap();
-        let ours = listed
-            .iter()
-            .find(|mount| mount["mountpoint"] == point.to_str().unwrap());
-        assert!(
-            ours.unwrap()["image"]
-                .as_str()
-                .unwrap()
-                .ends_with("image.dwarfs")
-        );
-        // Somebody is in there.
-        let file = fs::File::open(place.path("mnt/hello")).unwrap();
-        let busy = command(&place, "unmount", &[target]).expect_code(1);
-        assert!(busy.stderr.contains("cannot unmount"), "{}", busy.stderr);
-        drop(file);
-        command(&place, "unmount", &[target]).succeed();
-        assert!(!durin_testkit::mount::is_mount_point(&point));
-    }
-    fails_with(
-        command(&place, "unmount", &["mnt"]),
-        "no image is mounted there",
-    );
 }

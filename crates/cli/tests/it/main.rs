@@ -17,6 +17,7 @@ mod everyday;
 mod help;
 mod mkdwarfs;
 mod mounted;
+mod mounts;
 mod page;
 mod progress;
 mod reference_options;

@@ -3,8 +3,9 @@
 use std::path::Path;
 
 use durin_testkit::run::Run;
+use durin_testkit::skip::has_program;
 
-use crate::support::{durin, has, stdout};
+use crate::support::{durin, stdout};
 
 /// Lines as somebody types them, and what must be offered for each.
 const LINES: [(&str, &[&str]); 10] = [
@@ -28,7 +29,7 @@ const LINES: [(&str, &[&str]); 10] = [
 
 #[test]
 fn fish_completes() {
-    if !has("fish") {
+    if !has_program("fish") {
         return;
     }
     let dir = tempfile::tempdir().unwrap();
@@ -76,7 +77,7 @@ const ZSH: &str = r#"
 
 #[test]
 fn zsh_completes() {
-    if !has("zsh") {
+    if !has_program("zsh") {
         return;
     }
     let dir = tempfile::tempdir().unwrap();
@@ -103,10 +104,10 @@ fn manual_pages_are_well_formed() {
         .map(|entry| entry.unwrap().path())
         .collect();
     assert!(pages.len() > 8);
-    if has("groff") {
+    if has_program("groff") {
         each(&pages, &["groff", "-man", "-ww", "-Tutf8", "-z"]);
     }
-    if has("mandoc") {
+    if has_program("mandoc") {
         each(&pages, &["mandoc", "-T", "lint", "-W", "error"]);
     }
 }

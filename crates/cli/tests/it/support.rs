@@ -111,13 +111,3 @@ pub(crate) fn fails_with(run: Run, part: &str) {
         outcome.stderr
     );
 }
-
-/// Whether a program is there; says SKIPPED otherwise.
-pub(crate) fn has(program: &str) -> bool {
-    let found = std::env::var_os("PATH")
-        .is_some_and(|path| std::env::split_paths(&path).any(|dir| dir.join(program).is_file()));
-    if !found {
-        durin_testkit::skip::skipped(&format!("{program} is not installed"));
-    }
-    found
-}

@@ -4,8 +4,9 @@ use std::path::Path;
 
 use durin_extract::ArchiveFormat;
 use durin_testkit::run::Run;
+use durin_testkit::skip::has_program;
 
-use super::{Kept, every_image, has};
+use super::{Kept, every_image};
 
 const KEPT: Kept = Kept {
     mtime_ns: 1_000_000_000,
@@ -31,10 +32,10 @@ fn bsdtar(archive: &Path, target: &Path) -> Run {
 }
 
 fn check(format: ArchiveFormat, kept: Kept) {
-    if has("bsdtar") {
+    if has_program("bsdtar") {
         every_image(format, "cpio", kept, bsdtar);
     }
-    if has("cpio") {
+    if has_program("cpio") {
         let kept = Kept {
             dir_times: false,
             ..kept

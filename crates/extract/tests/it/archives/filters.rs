@@ -10,9 +10,10 @@ use durin_codec::StreamFormat;
 use durin_extract::{ArchiveFormat, ArchiveOptions, ExtractOptions, Filter};
 use durin_format::digest::{Digest, Hasher};
 use durin_reader::Image;
+use durin_testkit::skip::has_program;
 use durin_testkit::vectors::Vectors;
 
-use super::{content_bytes, has, write_as};
+use super::{content_bytes, write_as};
 use crate::open;
 
 const FORMATS: [ArchiveFormat; 9] = [
@@ -42,7 +43,10 @@ const LEN_MAX: u64 = 1 << 30;
 #[ignore = "some minutes; cargo xtask archives"]
 fn every_image_in_every_format_with_every_filter() {
     let vectors = durin_testkit::require!(Vectors::find());
-    let filters: Vec<_> = FILTERS.into_iter().filter(|(_, name)| has(name)).collect();
+    let filters: Vec<_> = FILTERS
+        .into_iter()
+        .filter(|(_, name)| has_program(name))
+        .collect();
     if filters.is_empty() {
         return;
     }

@@ -49,16 +49,6 @@ pub(crate) struct Kept {
     pub(crate) names: bool,
 }
 
-/// Whether a program is there; says SKIPPED otherwise.
-pub(crate) fn has(program: &str) -> bool {
-    let found = std::env::var_os("PATH")
-        .is_some_and(|path| std::env::split_paths(&path).any(|dir| dir.join(program).is_file()));
-    if !found {
-        durin_testkit::skip::skipped(&format!("{program} is not installed"));
-    }
-    found
-}
-
 pub(crate) fn write(
     image: &Image,
     format: ArchiveFormat,

@@ -10,10 +10,11 @@ use durin_source::MemorySource;
 use durin_testkit::manifest::ManifestEntry;
 use durin_testkit::require;
 use durin_testkit::run::Run;
+use durin_testkit::skip::has_program;
 use durin_testkit::tree::Kind;
 use durin_testkit::vectors::Vectors;
 
-use super::{Kept, every_image, has, write, write_as};
+use super::{Kept, every_image, write, write_as};
 use crate::{lenient, open};
 
 const ZIP: Kept = Kept {
@@ -39,10 +40,10 @@ fn bsdtar(archive: &Path, target: &Path) -> Run {
 
 #[test]
 fn zip() {
-    if has("bsdtar") {
+    if has_program("bsdtar") {
         every_image(ArchiveFormat::Zip, "zip", ZIP, bsdtar);
     }
-    if has("unzip") {
+    if has_program("unzip") {
         every_image(ArchiveFormat::Zip, "zip", ZIP, unzip);
     }
 }
@@ -193,7 +194,7 @@ fn compressed_archives_are_the_same_inside() {
             made.push(out);
         }
         assert!(made[0] == made[1], "{tool}: the number of threads shows");
-        if has(tool) {
+        if has_program(tool) {
             let dir = tempfile::tempdir().unwrap();
             let file = dir.path().join("a");
             fs::write(&file, &made[0]).unwrap();

@@ -4,8 +4,9 @@ use std::path::Path;
 
 use durin_extract::ArchiveFormat;
 use durin_testkit::run::Run;
+use durin_testkit::skip::has_program;
 
-use super::{Kept, every_image, has};
+use super::{Kept, every_image};
 
 const PAX: Kept = Kept {
     mtime_ns: 1,
@@ -41,10 +42,10 @@ fn bsdtar(archive: &Path, target: &Path) -> Run {
 }
 
 fn check(format: ArchiveFormat, kept: Kept) {
-    if has("tar") {
+    if has_program("tar") {
         every_image(format, "tar", kept, gnu_tar);
     }
-    if has("bsdtar") {
+    if has_program("bsdtar") {
         every_image(format, "tar", kept, bsdtar);
     }
 }
