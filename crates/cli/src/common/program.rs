@@ -8,7 +8,7 @@ use clap::{ArgMatches, Command, CommandFactory as _, FromArgMatches as _, Parser
 
 use super::exit::{self, Failure};
 use super::logger::{Level, Logger};
-use super::{banner, man, output, terminal};
+use super::{banner, man, output, system, terminal};
 
 /// A program: its options, and what it does with them.
 pub(crate) trait Program {
@@ -17,6 +17,9 @@ pub(crate) trait Program {
 
     /// The name it is known by.
     const NAME: &'static str;
+
+    /// Whether it compresses blocks, whose tables are faster to look into in huge pages.
+    const COMPRESSES: bool = false;
 
     /// The logger that the options ask for.
     fn logger(options: &Self::Options) -> Logger;
@@ -40,6 +43,9 @@ pub(crate) fn main<P: Program>(arguments: &[OsString]) -> ExitCode {
 }
 
 fn run<P: Program>(options: &P::Options, matches: &ArgMatches) -> u8 {
+    if !P::COMPRESSES {
+        system::refuse_huge_pages();
+    }
     let logger = P::logger(options);
     let code = match P::run(options, matches, &logger) {
         Ok(code) => code,

@@ -138,6 +138,16 @@ pub(crate) fn map_large_allocations() {
     }
 }
 
+/// Has memory come in small pages, also where the allocator has asked for huge ones.
+///
+/// Decoding is no faster in huge pages, and buffers that are used here and there fill all of them: extraction took up to
+/// three times the memory.
+pub(crate) fn refuse_huge_pages() {
+    // An old kernel without this goes on as it is.
+    #[cfg(target_os = "linux")]
+    rustix::thread::disable_transparent_huge_pages(true).ok();
+}
+
 /// Has the allocator give back to the system what it keeps for later.
 pub(crate) fn release_free_memory() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]

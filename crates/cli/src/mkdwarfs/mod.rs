@@ -60,6 +60,8 @@ impl Program for Mkdwarfs {
 
     const NAME: &'static str = "mkdwarfs";
 
+    const COMPRESSES: bool = true;
+
     fn logger(options: &Options) -> Logger {
         let logger = options.log.logger();
         match options.output.progress {

@@ -1,7 +1,7 @@
 //! Compression of an archive on its way out, by several threads.
 //!
 //! The archive is cut into chunks, workers make a whole stream of each, and the thread that writes the archive writes
-//! them in order. **Memory**: for each thread three chunks at most, and what the encoder takes.
+//! them in order. **Memory**: two chunks a thread and one more, their streams, and what the encoders take.
 
 use std::collections::VecDeque;
 use std::io::{self, Write};
@@ -23,7 +23,14 @@ pub struct Filter {
 }
 
 /// A chunk with a place for its stream.
-type Work = (Vec<u8>, Sender<Result<Vec<u8>>>);
+type Work = (Room, Sender<Result<Room>>);
+
+/// Memory of a chunk and of its stream, used again for a later chunk.
+#[derive(Default)]
+struct Room {
+    chunk: Vec<u8>,
+    stream: Vec<u8>,
+}
 
 impl Filter {
     fn level(&self) -> u32 {
@@ -63,7 +70,8 @@ pub(super) fn through<T>(
         drop(receiver);
         let mut chunks = Chunks {
             target,
-            chunk: Vec::new(),
+            room: Room::default(),
+            spare: Vec::new(),
             chunk_len: last.format.chunk_len(last.level()),
             waiting: VecDeque::new(),
             waiting_max: 2 * threads,
@@ -80,12 +88,9 @@ pub(super) fn through<T>(
 
 fn compress(filter: &Filter, receiver: &Receiver<Work>) {
     let mut encoder = filter.format.encoder(filter.level());
-    for (chunk, done) in receiver {
+    for (mut room, done) in receiver {
         let stream = match &mut encoder {
-            Ok(encoder) => {
-                let mut out = Vec::with_capacity(chunk.len());
-                encoder.encode(&chunk, &mut out).map(|()| out)
-            }
+            Ok(encoder) => encoder.encode(&room.chunk, &mut room.stream).map(|()| room),
             Err(error) => Err(Error::new(error.kind(), error.to_string())),
         };
         // Nobody waits for it when the archive has failed.
@@ -93,12 +98,23 @@ fn compress(filter: &Filter, receiver: &Receiver<Work>) {
     }
 }
 
+impl Room {
+    /// All at once: what is not written to takes no memory, and buffers that grow leave others behind.
+    fn reserve(&mut self, chunk_len: usize) {
+        self.chunk.reserve_exact(chunk_len);
+        // What cannot be compressed becomes a little longer.
+        self.stream
+            .reserve_exact(chunk_len + chunk_len / 64 + (64 << 10));
+    }
+}
+
 /// Cuts what is written into chunks.
 struct Chunks<'a> {
     target: &'a mut dyn Write,
-    chunk: Vec<u8>,
+    room: Room,
+    spare: Vec<Room>,
     chunk_len: usize,
-    waiting: VecDeque<Receiver<Result<Vec<u8>>>>,
+    waiting: VecDeque<Receiver<Result<Room>>>,
     waiting_max: usize,
     sender: Sender<Work>,
     has_sent: bool,
@@ -110,10 +126,11 @@ impl Chunks<'_> {
             self.write_first()?;
         }
         let (done, stream) = bounded(1);
-        let chunk = std::mem::take(&mut self.chunk);
+        let next = self.spare.pop().unwrap_or_default();
+        let room = std::mem::replace(&mut self.room, next);
         self.has_sent = true;
         self.sender
-            .send((chunk, done))
+            .send((room, done))
             .map_err(|_| io::Error::other("no thread compresses"))?;
         self.waiting.push_back(stream);
         Ok(())
@@ -123,16 +140,19 @@ impl Chunks<'_> {
         let Some(first) = self.waiting.pop_front() else {
             return Ok(());
         };
-        let stream = first
+        let mut room = first
             .recv()
             .map_err(|_| io::Error::other("a thread has ended early"))?
             .map_err(io::Error::other)?;
-        self.target.write_all(&stream)
+        self.target.write_all(&room.stream)?;
+        room.chunk.clear();
+        self.spare.push(room);
+        Ok(())
     }
 
     fn finish(mut self) -> io::Result<()> {
         // Also nothing at all is a stream.
-        if !self.chunk.is_empty() || !self.has_sent {
+        if !self.room.chunk.is_empty() || !self.has_sent {
             self.send()?;
         }
         while !self.waiting.is_empty() {
@@ -144,14 +164,13 @@ impl Chunks<'_> {
 
 impl Write for Chunks<'_> {
     fn write(&mut self, data: &[u8]) -> io::Result<usize> {
-        let room = self.chunk_len - self.chunk.len();
-        let (now, _) = data.split_at(data.len().min(room));
-        if self.chunk.capacity() == 0 {
-            // All at once: what is not written to takes no memory, and buffers that grow leave others behind.
-            self.chunk.reserve_exact(self.chunk_len);
+        let free = self.chunk_len - self.room.chunk.len();
+        let (now, _) = data.split_at(data.len().min(free));
+        if self.room.chunk.capacity() == 0 {
+            self.room.reserve(self.chunk_len);
         }
-        self.chunk.extend_from_slice(now);
-        if self.chunk.len() == self.chunk_len {
+        self.room.chunk.extend_from_slice(now);
+        if self.room.chunk.len() == self.chunk_len {
             self.send()?;
         }
         Ok(now.len())
