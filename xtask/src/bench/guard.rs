@@ -162,9 +162,18 @@ fn sweep() -> Result<()> {
     Ok(())
 }
 
-/// Whether a process runs: one that nobody has asked for its end is still listed.
+/// Whether a process runs: one that is about to end, or that nobody has asked for its end, is still listed.
 fn is_alive(process: u32) -> bool {
+    /// `PF_EXITING`, which comes before files are closed, by which others may learn of the end.
+    const EXITING: u64 = 4;
     let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
-    let state = stat.rsplit_once(") ").map_or("", |(_, rest)| rest);
-    !state.is_empty() && !state.starts_with(['Z', 'X'])
+    // Source: proc(5). Behind the name: state, parent, group, session, terminal, its group, flags.
+    let Some((_, rest)) = stat.rsplit_once(") ") else {
+        return false;
+    };
+    let flags = rest
+        .split(' ')
+        .nth(6)
+        .and_then(|flags| flags.parse::<u64>().ok());
+    !rest.starts_with(['Z', 'X']) && flags.is_some_and(|flags| flags & EXITING == 0)
 }

@@ -10,6 +10,7 @@ mod clean;
 pub(crate) mod definition;
 mod docs;
 mod document;
+mod full;
 mod guard;
 mod judge;
 mod losses;
@@ -34,6 +35,7 @@ mod tree;
 #[cfg(test)]
 mod typed;
 mod verify;
+mod whole;
 
 use std::path::Path;
 
@@ -51,6 +53,9 @@ const HELP: &str = "\
 cargo xtask bench --quick [--minutes=9] [--fresh] [--record=FILE] [--programs=DIR] [--plan]
                           installs what is missing and runs a small version of every suite; what does not fit into the
                           time is skipped by name, and run by the next call. --plan says what would be run
+cargo xtask bench --full [--runs=3] [--record=FILE] [--minutes=N] [--programs=DIR] [--plan]
+                          makes the corpora, installs everybody, runs every suite in full, for as long as the time limits
+                          of all programs allow or --minutes, and renews tables and plots of README.md and docs
 cargo xtask bench --install
                           installs whom durin is compared with (benchmarks/peers.toml), also what must be built
 cargo xtask bench [DIR] [--runs=N] [--only=build|read]
@@ -96,10 +101,6 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
     if is_there("--docs") {
         return docs::run(arguments);
     }
-    if is_there("--install") {
-        workspace::check_options(arguments, &["install"])?;
-        return peers::install(peers::Effort::Everything);
-    }
     if is_there("--tables-only") || is_there("--plan") {
         return suite(arguments);
     }
@@ -109,18 +110,23 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
 /// The process that `run` starts and cleans up behind.
 pub(crate) fn run_guarded(arguments: &[String]) -> Result<()> {
     guard::begin()?;
+    if arguments.iter().any(|argument| argument == "--install") {
+        workspace::check_options(arguments, &["install"])?;
+        return peers::install(peers::Effort::Everything);
+    }
     suite(arguments)
 }
 
 fn suite(arguments: &[String]) -> Result<()> {
-    let is_quick = arguments.iter().any(|argument| argument == "--quick");
+    let has = |name: &str| arguments.iter().any(|argument| argument == name);
     match workspace::option(arguments, "suite") {
         Some("size") => size::run(arguments),
         Some("threads") => threads::run(arguments),
         Some("mount") => mount::run(arguments),
         Some("steps") => steps::run(arguments),
         Some(other) => bail!("no suite {other}: size, threads, mount or steps"),
-        None if is_quick => quick::run(arguments),
+        None if has("--quick") => quick::run(arguments),
+        None if has("--full") => full::run(arguments),
         None => against_squashfs(arguments),
     }
 }

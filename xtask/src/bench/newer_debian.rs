@@ -17,7 +17,6 @@ use crate::{install, workspace};
 
 /// Lists are ten megabytes; a server that does not answer must not hold up everything.
 const TIME_MAX: Duration = Duration::from_secs(60);
-const SERVER: &str = "http://deb.debian.org/debian";
 
 /// Where apt keeps what it knows of a release.
 struct Release {
@@ -46,10 +45,8 @@ impl Release {
         for made in ["lists/partial", "cache/archives/partial"] {
             std::fs::create_dir_all(dir.join(made))?;
         }
-        std::fs::write(
-            dir.join("sources.list"),
-            format!("deb {SERVER} {name} main\n"),
-        )?;
+        let sources = format!("deb {} {name} main\n", server()?);
+        std::fs::write(dir.join("sources.list"), sources)?;
         // Nothing is installed: what this system has is of no use to programs of the other.
         std::fs::write(dir.join("status"), "")?;
         let release = Self {
@@ -140,6 +137,21 @@ impl Release {
     }
 }
 
+/// Where this machine has its own release from, which has the others, too.
+fn server() -> Result<String> {
+    let mut targets = Command::new("apt-get");
+    targets.args(["indextargets", "--format", "$(LABEL) $(REPO_URI)"]);
+    let output = targets.output().context("apt-get indextargets")?;
+    let found = server_in(&String::from_utf8_lossy(&output.stdout));
+    found.context("apt knows no packages of Debian; see whether apt-get update works")
+}
+
+/// The first place of Debian's packages in lines of labels and places.
+fn server_in(text: &str) -> Option<String> {
+    let mut places = text.lines().filter_map(|line| line.strip_prefix("Debian "));
+    places.next().map(str::to_owned)
+}
+
 /// The packages in what `apt-cache depends` prints: those at the beginnings of lines, but for virtual ones.
 fn packages_in(text: &str) -> Vec<String> {
     let names = text
@@ -227,6 +239,14 @@ mod tests {
     fn packages_are_at_the_beginnings_of_lines() {
         let text = "b\n  Depends: a\n  Depends: <c>\n    d\n<c>\na\n  Depends: b\n";
         assert_eq!(packages_in(text), ["a", "b"]);
+    }
+
+    #[test]
+    fn packages_come_from_where_this_machine_has_its_own() {
+        let text =
+            "\nDebian-Security http://a/security/\nDebian http://a/main/\nDebian http://b/\n";
+        assert_eq!(server_in(text).as_deref(), Some("http://a/main/"));
+        assert_eq!(server_in("Ubuntu http://c/\n"), None);
     }
 
     #[test]

@@ -132,7 +132,12 @@ fn measure_table(
             corpus.read()?;
             if let Some(prepare) = table.prepare.as_ref().filter(|_| !is_prepared) {
                 let make = || one.must(session, corpus, prepare).context("prepare");
-                input::ready(table, corpus, prepare, &work, images, make)?;
+                let made = input::ready(table, corpus, prepare, &work, images, make);
+                if made.is_err() && session.is_over() {
+                    say!("{}: not prepared, the time is over", table.name);
+                    break;
+                }
+                made?;
                 is_prepared = true;
             }
             let turn = session.turn()?;
@@ -242,12 +247,9 @@ impl<'a> One<'a> {
     fn must(&self, session: &Session, corpus: &Corpus, script: &str) -> Result<()> {
         let limit = session.limit(OTHER_TIME_MAX);
         let cost = measure::run(script, &self.places(session, corpus), limit)?;
-        ensure!(
-            cost.end == End::Success,
-            "{}: {}",
-            self.system.name,
-            cost.message
-        );
+        let name = &self.system.name;
+        ensure!(cost.end != End::TimeLimit, "{name}: it takes too long");
+        ensure!(cost.end == End::Success, "{name}: {}", cost.message);
         Ok(())
     }
 
