@@ -112,9 +112,7 @@ impl Session {
 
     /// Bounds what comes next by its part of the time until `end`: one of `count` that are left.
     pub(crate) fn share(&mut self, end: Option<Instant>, count: usize) {
-        let now = Instant::now();
-        let count = u32::try_from(count).unwrap_or(u32::MAX).max(1);
-        self.end = end.map(|end| now + end.saturating_duration_since(now) / count);
+        self.end = part(end, count);
     }
 
     /// Opens the corpora of `--corpus`.
@@ -299,6 +297,13 @@ impl Session {
         flock(&file, FlockOperation::LockExclusive)?;
         Ok(Some(file))
     }
+}
+
+/// The end of one of `count` parts of the time until `end`.
+pub(crate) fn part(end: Option<Instant>, count: usize) -> Option<Instant> {
+    let now = Instant::now();
+    let count = u32::try_from(count).unwrap_or(u32::MAX).max(1);
+    end.map(|end| now + end.saturating_duration_since(now) / count)
 }
 
 impl Corpus {

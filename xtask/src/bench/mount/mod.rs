@@ -18,7 +18,7 @@ mod table;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
 
@@ -31,7 +31,7 @@ pub(super) use self::table::labels;
 use super::document;
 use super::measure::{self, Places};
 use super::record::{Median, medians};
-use super::session::{Corpus, OPTIONS, Session};
+use super::session::{Corpus, OPTIONS, Session, part};
 use super::table::{Format, Table};
 use crate::say::say;
 use crate::workspace::{self, check_options, option};
@@ -210,12 +210,22 @@ fn measure(session: &mut Session, plan: &Plan, measured: &mut Measured) -> Resul
     let systems = plan
         .definitions
         .systems(measured.subject, &plan.systems, plan.extent);
+    // What is mounted without a job is of no use.
+    let end = session.end();
+    session.share(end, 2);
     let (ready, mut failures) = prepared(session, plan, measured, &systems, &jobs)?;
+    session.share(end, 1);
     let mut expected = BTreeMap::new();
     let mut left_out = Vec::new();
     for round in 0..session.runs {
-        for job in &jobs {
+        for (count, job) in (1..=jobs.len()).rev().zip(&jobs) {
+            // Each job has its part of the time, and what is begun may go on.
+            let until = part(end, count + jobs.len() * (session.runs - 1 - round));
             for one in &ready {
+                if until.is_some_and(|until| until <= Instant::now()) {
+                    left_out.push((job.name.as_str(), one.system.name.as_str()));
+                    continue;
+                }
                 match once(session, plan, measured, one, job, round, &mut expected)? {
                     Done::Right => {}
                     Done::Failed => failures += 1,

@@ -54,7 +54,9 @@ pub(super) fn run(arguments: &[String]) -> Result<()> {
     ensure!(!tables.is_empty(), "no table {chosen} in steps.toml");
     let mut failures = 0;
     if !session.is_tables_only {
-        for table in &tables {
+        let end = session.end();
+        for (count, table) in (1..=tables.len()).rev().zip(&tables) {
+            session.share(end, count);
             let corpus = format!(
                 "--corpus={}",
                 option(arguments, "corpus").unwrap_or(&table.corpus)
