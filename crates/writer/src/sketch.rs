@@ -16,9 +16,9 @@ pub(crate) const SLICE_SKETCH_WORDS: usize = 32;
 /// and all of it would be read once more.
 const SKETCHED_LEN_MAX: u64 = 256 << 20;
 
-/// How long the slices of large contents are, which are ordered by themselves. Of 64 KiB to 1 MiB on versions of
+/// How long the slices of large contents are at least, which are ordered by themselves. Of 64 KiB to 1 MiB on versions of
 /// programs, 128 and 256 KiB made the smallest images (docs/ordering.md).
-const SLICE_LEN: u64 = 256 << 10;
+const SLICE_LEN_MIN: u64 = 256 << 10;
 
 /// What is sketched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,6 +45,8 @@ pub(crate) type SliceSketch = [u32; SLICE_SKETCH_WORDS];
 pub(crate) struct Slices {
     /// At least two, or none if the content is not large.
     pub(crate) sketches: Box<[SliceSketch]>,
+    /// How long all are but the last one.
+    slice_len: u64,
 }
 
 /// Makes sketches, one after the other.
@@ -70,7 +72,8 @@ struct Similarity {
     whole: Minima<SKETCH_WORDS>,
     /// Of the current slice of a large one.
     slice: Minima<SLICE_SKETCH_WORDS>,
-    /// How many slices there will be.
+    /// How long slices are, and how many there will be.
+    slice_len: u64,
     slice_count: u64,
     slices: Vec<SliceSketch>,
 }
@@ -82,10 +85,11 @@ struct Minima<const COUNT: usize> {
 }
 
 impl Sketcher {
-    pub(crate) fn new(kind: SketchKind) -> Self {
+    /// Of contents whose slices are `slice_len` bytes long.
+    pub(crate) fn new(kind: SketchKind, slice_len: u64) -> Self {
         let state = match kind {
             SketchKind::None => State::None,
-            SketchKind::Similarity => State::Similarity(Box::new(Similarity::new(0))),
+            SketchKind::Similarity => State::Similarity(Box::new(Similarity::new(0, slice_len))),
             SketchKind::Nilsimsa => State::Nilsimsa(Box::default()),
         };
         Self { state }
@@ -95,7 +99,7 @@ impl Sketcher {
     pub(crate) fn begin(&mut self, len: u64) {
         match &mut self.state {
             State::None => {}
-            State::Similarity(state) => **state = Similarity::new(len),
+            State::Similarity(state) => **state = Similarity::new(len, state.slice_len),
             State::Nilsimsa(counters) => **counters = Counters::default(),
         }
     }
@@ -131,12 +135,23 @@ impl Sketcher {
     }
 }
 
-impl Slices {
-    /// How many slices a content of `len` bytes has; the last one goes on to its end.
-    fn count(len: u64) -> u64 {
-        (len.min(SKETCHED_LEN_MAX) / SLICE_LEN).max(1)
+/// Returns how long slices must be for contents of these lengths to have no more than `slices_max`, if that is possible.
+pub(crate) fn slice_len(lens: impl Iterator<Item = u64>, slices_max: u64) -> u64 {
+    let large = lens.filter(|len| *len >= 2 * SLICE_LEN_MIN);
+    let sketched: u64 = large.map(|len| len.min(SKETCHED_LEN_MAX)).sum();
+    let mut slice_len = SLICE_LEN_MIN;
+    while slice_len < SKETCHED_LEN_MAX && sketched / slice_len > slices_max {
+        slice_len *= 2;
     }
+    slice_len
+}
 
+/// How many slices a content of `len` bytes has; the last one goes on to its end.
+fn slice_count(len: u64, slice_len: u64) -> u64 {
+    (len.min(SKETCHED_LEN_MAX) / slice_len).max(1)
+}
+
+impl Slices {
     /// Where each slice ends that a content has, in bytes from its start.
     pub(crate) fn ends(&self, len: u64) -> impl Iterator<Item = u64> {
         let count = self.sketches.len() as u64;
@@ -144,20 +159,21 @@ impl Slices {
             if number == count {
                 len
             } else {
-                number * SLICE_LEN
+                number * self.slice_len
             }
         })
     }
 }
 
 impl Similarity {
-    fn new(len: u64) -> Self {
+    fn new(len: u64, slice_len: u64) -> Self {
         Self {
             end: SKETCHED_LEN_MAX,
             hash: 0,
             whole: Minima::EMPTY,
             slice: Minima::EMPTY,
-            slice_count: Slices::count(len),
+            slice_len,
+            slice_count: slice_count(len, slice_len),
             slices: Vec::new(),
         }
     }
@@ -171,12 +187,12 @@ impl Similarity {
             return;
         }
         while !data.is_empty() && offset < self.end {
-            let slice = (offset / SLICE_LEN).min(self.slice_count - 1);
+            let slice = (offset / self.slice_len).min(self.slice_count - 1);
             while (self.slices.len() as u64) < slice {
                 self.end_slice();
             }
             let end = if slice + 1 < self.slice_count {
-                (slice + 1) * SLICE_LEN
+                (slice + 1) * self.slice_len
             } else {
                 self.end
             };
@@ -207,8 +223,13 @@ impl Similarity {
             words: self.whole.words(),
         };
         let sketches = std::mem::take(&mut self.slices).into();
-        *self = Self::new(0);
-        (whole, Slices { sketches })
+        let slice_len = self.slice_len;
+        *self = Self::new(0, slice_len);
+        let slices = Slices {
+            sketches,
+            slice_len,
+        };
+        (whole, slices)
     }
 }
 
@@ -311,6 +332,8 @@ fn shared_of<const COUNT: usize>(words: &[u32; COUNT], others: &[u32; COUNT]) ->
 mod tests {
     use super::*;
 
+    const SLICE_LEN: u64 = SLICE_LEN_MIN;
+
     fn likeness(one: &Sketch, other: &Sketch) -> u32 {
         shared(one.words(), other.words())
     }
@@ -320,7 +343,7 @@ mod tests {
     }
 
     fn sketches(kind: SketchKind, data: &[u8], piece: usize) -> (Sketch, Slices) {
-        let mut sketcher = Sketcher::new(kind);
+        let mut sketcher = Sketcher::new(kind, SLICE_LEN);
         sketcher.begin(21);
         sketcher.update(0, b"something else before");
         sketcher.finish();
@@ -409,7 +432,7 @@ mod tests {
 
     #[test]
     fn holes_are_in_no_slice() {
-        let mut sketcher = Sketcher::new(SketchKind::Similarity);
+        let mut sketcher = Sketcher::new(SketchKind::Similarity, SLICE_LEN);
         let data = noise(1, 1000);
         sketcher.begin(4 * SLICE_LEN);
         sketcher.update(2 * SLICE_LEN + 5, &data);
@@ -418,5 +441,19 @@ mod tests {
         let is_empty: Vec<_> = slices.sketches.iter().map(|words| *words == none).collect();
         assert_eq!(is_empty, [true, true, false, true]);
         assert_eq!(whole.hash_count(), 16);
+    }
+
+    #[test]
+    fn slices_are_longer_where_there_would_be_too_many() {
+        const MIB: u64 = 1 << 20;
+        let len_of = |count: usize, len, max| slice_len([len].repeat(count).into_iter(), max);
+        assert_eq!(len_of(10, MIB, 40), SLICE_LEN);
+        assert_eq!(len_of(10, MIB, 39), 2 * SLICE_LEN);
+        assert_eq!(len_of(10, MIB, 10), 4 * SLICE_LEN);
+        // Only so much of a large content is sketched, and nothing of a small one.
+        assert_eq!(len_of(1, 1 << 40, 1024), SLICE_LEN);
+        assert_eq!(len_of(1000, 2 * SLICE_LEN - 1, 1), SLICE_LEN);
+        assert_eq!(len_of(1000, MIB, 0), SKETCHED_LEN_MAX);
+        assert_eq!(slice_count(1 << 40, SKETCHED_LEN_MAX), 1);
     }
 }

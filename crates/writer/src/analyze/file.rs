@@ -45,7 +45,11 @@ impl<'a> Worker<'a> {
             pass,
             opener: Opener::new(pass.tree, pass.root),
             buffer: vec![0; READ_LEN],
-            sketchers: pass.kinds.iter().copied().map(Sketcher::new).collect(),
+            sketchers: pass
+                .kinds
+                .iter()
+                .map(|kind| Sketcher::new(*kind, pass.slice_len))
+                .collect(),
             trial: is_tried
                 .then(|| Trial::new(&options.incompressible, READ_LEN).ok())
                 .flatten(),

@@ -20,8 +20,9 @@ use crate::category::{CATEGORY_NAMES, Category};
 use crate::context::Context;
 use crate::dedupe::{self, Candidates, ContentIndex, Contents, Hash};
 use crate::files::{FileIndex, Files};
+use crate::memory;
 use crate::order::sketch_kind;
-use crate::sketch::{Sketch, SketchKind, SliceSketch, Slices};
+use crate::sketch::{Sketch, SketchKind, SliceSketch, Slices, slice_len};
 use crate::sparse::SparseFiles;
 use crate::stats::Stage;
 use crate::sync::in_parallel;
@@ -134,6 +135,10 @@ pub(crate) fn analyze(
         root,
         digest: context.options.file_hash,
         kinds: wanted_sketches(context),
+        slice_len: slice_len(
+            files.list.iter().map(|file| file.size),
+            memory::slices_max(context.options.memory_limit),
+        ),
         hot: hot_files(context, tree, files),
         interner: Mutex::default(),
     };
@@ -188,6 +193,8 @@ struct Pass<'a> {
     root: BorrowedFd<'a>,
     digest: Option<Digest>,
     kinds: Vec<SketchKind>,
+    /// How long slices of large contents are.
+    slice_len: u64,
     hot: HashSet<FileIndex>,
     interner: Mutex<Interner>,
 }

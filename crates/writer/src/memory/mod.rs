@@ -11,8 +11,9 @@
 //! Tables of the tree and of the metadata take what they take; of the rest one encoder and its blocks come first, then
 //! the index, up to a quarter, then further encoders, then blocks that wait, then stored data. A limit that is too low
 //! never fails a build by itself: it then goes on with one thread and the least of everything, and says so.
-//! The bytes of an image may depend on [`Budget::index_entries_max`] only, which comes in powers of two and depends on
-//! the tree, the options and the limit, and on nothing of the machine; all else here is a matter of speed.
+//! The bytes of an image may depend on [`Budget::index_entries_max`] and [`slices_max`] only: what follows from them comes
+//! in powers of two and depends on the tree, the options and the limit, and on nothing of the machine; all else here is a
+//! matter of speed.
 
 mod cgroup;
 mod facts;
@@ -22,7 +23,9 @@ mod usage;
 use durin_codec::Spec;
 
 use crate::context::Context;
+use crate::order::ORDER_BYTES_PER_SLICE_MAX;
 use crate::read::{RUN_LEN, RUNS_PER_READER};
+use crate::sketch::SliceSketch;
 
 pub(crate) use facts::Facts;
 pub(crate) use machine::automatic_limit;
@@ -49,6 +52,8 @@ const INDEX_SHARE: u64 = 4;
 const HASHED_BYTES_PER_DATA_LOG2: u32 = 10;
 /// The share of the limit for these hashes, beyond which each stands for more data.
 const HASH_SHARE: u64 = 32;
+/// The share of the limit for sketches of slices and what ordering them takes, beyond which slices are longer.
+const SLICE_SHARE: u64 = 8;
 /// More blocks than this do not keep more processors busy; it matters for very small blocks only.
 const BLOCK_COUNT_MAX: u64 = 4096;
 /// Blocks that wait for a slow one, for each thread that compresses.
@@ -129,6 +134,13 @@ pub(crate) fn least(spec: &Spec, block_size_bits: u32) -> u64 {
         + BLOCKS_LEAST * block_len
         + INDEX_ENTRIES_MIN * INDEX_ENTRY_BYTES
         + THREAD_BYTES
+}
+
+/// Returns how many slices of large contents may be ordered. As all that decides about the bytes of an image, that does not
+/// depend on the machine.
+pub(crate) fn slices_max(memory_limit: Option<u64>) -> u64 {
+    let slice_bytes = ORDER_BYTES_PER_SLICE_MAX + size_of::<SliceSketch>() as u64;
+    memory_limit.unwrap_or(USUAL_BYTES) / SLICE_SHARE / slice_bytes
 }
 
 /// Returns the limit that the user gave or that follows from the machine.

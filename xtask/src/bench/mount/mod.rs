@@ -44,9 +44,9 @@ const JOB_TIME_MAX: Duration = Duration::from_secs(1800);
 const BUILD_TIME_MAX: Duration = Duration::from_secs(4 * 3600);
 /// What cannot be read once in this time is of no use as a mount.
 const COMPARE_TIME_MAX: Duration = Duration::from_secs(3600);
-/// How long a driver may take to let go of memory.
+/// How long a driver may take to let go of memory; quick runs do not wait for it.
 const IDLE_S: u64 = 30;
-const IDLE_S_QUICK: u64 = 2;
+const IDLE_S_QUICK: u64 = 0;
 
 /// What the command line asks for.
 struct Plan {
@@ -55,7 +55,7 @@ struct Plan {
     jobs: String,
     extent: Extent,
     file_mib: u64,
-    idle: Duration,
+    idle: Option<Duration>,
     images: PathBuf,
 }
 
@@ -124,7 +124,9 @@ impl Plan {
             jobs: option(arguments, "jobs").unwrap_or("all").to_owned(),
             extent,
             file_mib: number("file-mib", file_mib)?,
-            idle: Duration::from_secs(number("idle", idle_s)?),
+            idle: Some(number("idle", idle_s)?)
+                .filter(|seconds| *seconds > 0)
+                .map(Duration::from_secs),
             images: images(arguments),
         };
         let known = &plan.definitions;
@@ -213,29 +215,32 @@ fn measure(session: &mut Session, plan: &Plan, measured: &mut Measured) -> Resul
     // What is mounted without a job is of no use.
     let end = session.end();
     session.share(end, 2);
-    let (ready, mut failures) = prepared(session, plan, measured, &systems, &jobs)?;
+    let (ready, failures) = prepared(session, plan, measured, &systems, &jobs)?;
     session.share(end, 1);
-    let mut expected = BTreeMap::new();
-    let mut left_out = Vec::new();
+    let mut tally = Tally {
+        failures,
+        ..Tally::default()
+    };
+    let mut later = Vec::new();
     for round in 0..session.runs {
         for (count, job) in (1..=jobs.len()).rev().zip(&jobs) {
             // Each job has its part of the time, and what is begun may go on.
             let until = part(end, count + jobs.len() * (session.runs - 1 - round));
             for one in &ready {
                 if until.is_some_and(|until| until <= Instant::now()) {
-                    left_out.push((job.name.as_str(), one.system.name.as_str()));
-                    continue;
-                }
-                match once(session, plan, measured, one, job, round, &mut expected)? {
-                    Done::Right => {}
-                    Done::Failed => failures += 1,
-                    Done::TimeOver => left_out.push((job.name.as_str(), one.system.name.as_str())),
+                    later.push((one, job, round));
+                } else {
+                    tally.once(session, plan, measured, one, job, round)?;
                 }
             }
         }
     }
+    // The time that others have not needed.
+    for (one, job, round) in later {
+        tally.once(session, plan, measured, one, job, round)?;
+    }
     for job in &jobs {
-        let of_job = left_out.iter().filter(|(name, _)| *name == job.name);
+        let of_job = tally.left_out.iter().filter(|(name, _)| *name == job.name);
         let systems: Vec<&str> = of_job.map(|(_, system)| *system).collect();
         if !systems.is_empty() {
             let (corpus, systems) = (&measured.corpus.name, systems.join(", "));
@@ -246,7 +251,39 @@ fn measure(session: &mut Session, plan: &Plan, measured: &mut Measured) -> Resul
         }
     }
     measured.corpus.forget();
-    Ok(failures)
+    Ok(tally.failures)
+}
+
+/// What has become of jobs over one corpus.
+#[derive(Default)]
+struct Tally<'a> {
+    failures: usize,
+    /// Jobs and systems for which there was no time.
+    left_out: Vec<(&'a str, &'a str)>,
+    /// What jobs must print.
+    expected: BTreeMap<String, Vec<Vec<u8>>>,
+}
+
+impl<'a> Tally<'a> {
+    fn once(
+        &mut self,
+        session: &mut Session,
+        plan: &Plan,
+        measured: &Measured,
+        one: &'a Ready<'_>,
+        job: &'a Job,
+        round: usize,
+    ) -> Result<()> {
+        let expected = &mut self.expected;
+        match once(session, plan, measured, one, job, round, expected)? {
+            Done::Right => {}
+            Done::Failed => self.failures += 1,
+            Done::TimeOver => self
+                .left_out
+                .push((job.name.as_str(), one.system.name.as_str())),
+        }
+        Ok(())
+    }
 }
 
 /// The systems that show what they should, and how many show something else.

@@ -75,7 +75,7 @@ pub(super) fn once(
         expected.insert(job.name.clone(), shell::sorted_lines(taken.stdout)?);
     }
     let turn = session.turn()?;
-    let idle = (job.idle && round == 0).then_some(plan.idle);
+    let idle = plan.idle.filter(|_| job.idle && round == 0);
     let outcome = one.run(job, idle, session.bounded(JOB_TIME_MAX));
     drop(turn);
     if session.is_over() && !outcome.as_ref().is_ok_and(|done| done.failure.is_none()) {
