@@ -18,6 +18,7 @@ use crate::perfmon::Perfmon;
 use crate::positions::Positions;
 use crate::sections::{Section, SectionList, Span, read_header};
 use crate::sequence::Sequences;
+use crate::walks::Walks;
 
 /// Longest header before an image that [`Image::header_bytes`] reads into memory.
 const HEADER_BYTES_MAX: u64 = 1 << 30;
@@ -41,6 +42,7 @@ pub struct Image {
     cache: BlockCache,
     positions: Positions,
     sequences: Sequences,
+    walks: Walks,
 }
 
 impl Image {
@@ -70,6 +72,7 @@ impl Image {
             cache,
             positions: Positions::default(),
             sequences: Sequences::default(),
+            walks: Walks::default(),
         };
         // Nothing but the metadata itself tells whether that of a v1 image is damaged.
         if options.check == MetadataCheck::Full || image.version().has_v1_sections() {
@@ -284,6 +287,10 @@ impl Image {
 
     pub(crate) fn sequences(&self) -> &Sequences {
         &self.sequences
+    }
+
+    pub(crate) fn walks(&self) -> &Walks {
+        &self.walks
     }
 }
 

@@ -47,6 +47,7 @@ mod space;
 mod statfs;
 mod sync;
 mod walk;
+mod walks;
 
 pub use attr::{Attr, FileKind, Time};
 pub use block_cache::{BlockCache, CacheMemory, CacheStats};

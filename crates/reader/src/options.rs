@@ -77,6 +77,8 @@ pub struct CacheOptions {
     pub run_min: u32,
     /// Bytes of a file behind each read whose blocks are decoded ahead, whoever reads how.
     pub read_ahead_bytes: u64,
+    /// Whether files behind one that is read are decoded ahead when files are read in the order of their directories.
+    pub follows_walks: bool,
     /// The share of a block, in thousandths, of which all of it is decoded when so much is wanted.
     pub whole_permille: u32,
     /// How memory is given back.
@@ -95,6 +97,7 @@ impl Default for CacheOptions {
             workers: 2,
             run_min: 1,
             read_ahead_bytes: 0,
+            follows_walks: false,
             // The reference's value. The decoder and the payload, which take memory as the rest would, can go then.
             whole_permille: 800,
             tidy: Tidy::default(),

@@ -21,6 +21,10 @@ impl Image {
     pub fn read_at(&self, inode: InodeNum, offset: u64, buf: &mut [u8]) -> Result<usize> {
         let _timer = Perfmon::start(self.perfmon(), Operation::Read);
         let content = self.content_number(inode)?;
+        if offset == 0 {
+            // Before it waits for its own block.
+            self.begin_file(inode);
+        }
         let read = |block, at, target: &mut [u8]| {
             self.cache()
                 .read_from(block, at, target)
@@ -44,8 +48,10 @@ impl Image {
         let content = self.content_number(inode)?;
         let read = |block, at, target: &mut [u8]| self.cache().read_ready(block, at, target);
         let done = self.read_content(content, offset, buf, read)?;
-        if done.is_none() {
-            timer.discard();
+        match done {
+            None => timer.discard(),
+            Some(_) if offset == 0 => self.begin_file(inode),
+            Some(_) => {}
         }
         Ok(done)
     }
@@ -112,14 +118,18 @@ impl Image {
         if !self.cache().reads_ahead() || !self.sequences().continues(content, start, end) {
             return;
         }
-        let next = rest
-            .take(LOOK_AHEAD_COUNT)
-            .find_map(|extent| match extent.ok()?.place {
-                Place::Data { block: other, .. } if other != block => Some(other),
-                _ => None,
-            });
-        if let Some(next) = next {
-            self.cache().prefetch(next);
+        let next =
+            rest.take(LOOK_AHEAD_COUNT)
+                .map_while(Result::ok)
+                .find_map(|extent| match extent.place {
+                    Place::Data {
+                        block: other,
+                        offset,
+                    } if other != block => Some((other, u64::from(offset) + extent.len)),
+                    _ => None,
+                });
+        if let Some((next, end)) = next {
+            self.cache().prefetch_to(next, end);
         }
     }
 }

@@ -8,29 +8,32 @@ use std::thread::{Builder, JoinHandle};
 use crossbeam_channel::{Receiver, Sender, bounded};
 use durin_format::BlockIndex;
 
+/// A block, and how far it is to be decoded.
+type Request = (BlockIndex, u64);
+
 /// The worker threads; dropping this waits for what they are doing and ends them.
 pub(crate) struct Readahead {
     /// `None` only while this is dropped.
-    requests: Option<Sender<BlockIndex>>,
+    requests: Option<Sender<Request>>,
     threads: Vec<JoinHandle<()>>,
 }
 
 impl Readahead {
-    /// Starts the threads, which call `decode` for each block requested. `None` if the system has no thread to give:
+    /// Starts the threads, which call `decode` for each request. `None` if the system has no thread to give:
     /// reading works without.
     pub(crate) fn start(
         workers: usize,
-        decode: impl Fn(BlockIndex) + Clone + Send + 'static,
+        decode: impl Fn(BlockIndex, u64) + Clone + Send + 'static,
     ) -> Option<Self> {
         // Two waiting requests for each thread: more would be about blocks that the reader reaches first.
         let (requests, waiting) = bounded(workers.saturating_mul(2));
         let mut threads = Vec::new();
         for number in 0..workers {
-            let waiting: Receiver<BlockIndex> = waiting.clone();
+            let waiting: Receiver<Request> = waiting.clone();
             let decode = decode.clone();
             let thread = Builder::new()
                 .name(format!("readahead-{number}"))
-                .spawn(move || waiting.iter().for_each(&decode));
+                .spawn(move || waiting.iter().for_each(|(block, end)| decode(block, end)));
             threads.extend(thread);
         }
         (!threads.is_empty()).then_some(Self {
@@ -39,12 +42,11 @@ impl Readahead {
         })
     }
 
-    /// Asks for a block, unless there is enough to do.
-    pub(crate) fn request(&self, block: BlockIndex) {
-        if let Some(requests) = &self.requests {
-            // A full channel is the answer "no".
-            requests.try_send(block).ok();
-        }
+    /// Asks for a block as far as `end`; false if there is enough to do.
+    pub(crate) fn request(&self, block: BlockIndex, end: u64) -> bool {
+        // A full channel is the answer "no".
+        let requests = self.requests.as_ref();
+        requests.is_some_and(|requests| requests.try_send((block, end)).is_ok())
     }
 }
 

@@ -78,6 +78,7 @@ impl CacheChoice {
             cache.bytes_max.min(there_is / MEMORY_SHARE)
         });
         cache.tidy = self.tidy();
+        cache.follows_walks = true;
     }
 
     fn tidy(&self) -> Tidy {

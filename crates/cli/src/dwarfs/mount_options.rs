@@ -21,7 +21,8 @@ pub(super) const HELP: &str = "\
 Options for -o:
   cachesize=SIZE       memory for decompressed blocks (512m, at most a quarter of the memory)
   workers=N            threads that decompress ahead, 0: one for each processor (2)
-  seq_detector=N       after so many blocks in order the next are decompressed ahead; 0: never (1)
+  seq_detector=N       after so many blocks in order the next are decompressed ahead, and after
+                       some files in order those behind them; 0: never (1)
   readahead=SIZE       decompress this much of a file behind each read (0)
   decratio=X           part of a block of which all of it is decompressed (0.8)
   block_allocator=A    memory of blocks from the heap (malloc) or the system (mmap)

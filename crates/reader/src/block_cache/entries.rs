@@ -69,6 +69,11 @@ impl Entries {
         lock(self.shard(block)).contains_key(&block.0)
     }
 
+    /// The entry of a block if there is one, which that does not make used.
+    pub(super) fn peek(&self, block: BlockIndex) -> Option<Arc<Entry>> {
+        lock(self.shard(block)).get(&block.0).map(Arc::clone)
+    }
+
     /// The entry of a block if there is one, which is used now.
     pub(super) fn find(&self, block: BlockIndex) -> Option<Arc<Entry>> {
         let entry = lock(self.shard(block)).get(&block.0).map(Arc::clone)?;

@@ -137,17 +137,28 @@ impl Entry {
         }
     }
 
-    /// Decodes the whole block.
-    pub(super) fn decode_all(&self, work: &Work<'_>) -> Result<()> {
+    /// Decodes at least as far as `end`, if the block is so long: all of it where a reader would have that done, too.
+    pub(super) fn decode_to(&self, work: &Work<'_>, end: u64) -> Result<()> {
+        let mut end = end;
         let _busy = Busy::new(&self.busy);
         loop {
             let mut state = write(&self.state);
-            match &*state {
-                State::Whole(_) => return Ok(()),
-                State::Failed(failure) => return Err(failure.error()),
-                State::Fresh | State::Partial { .. } => self.step(&mut state, work, Ok)?,
+            if let State::Failed(failure) = &*state {
+                return Err(failure.error());
             }
+            if !state.lacks(end) {
+                if state.rest(work) == Rest::Wait {
+                    return Ok(());
+                }
+                end = u64::MAX;
+            }
+            self.step(&mut state, work, |len| Ok(end.min(len)))?;
         }
+    }
+
+    /// Whether somebody has to decode for what is before `end`, as far as that can be told without waiting.
+    pub(super) fn lacks(&self, end: u64) -> bool {
+        self.state.try_read().is_ok_and(|state| state.lacks(end))
     }
 
     /// The uncompressed size.
@@ -272,6 +283,17 @@ impl State {
         };
         buf.copy_from_slice(found);
         Ok(true)
+    }
+
+    /// Whether there is more to decode for what is before `end`.
+    fn lacks(&self, end: u64) -> bool {
+        match self {
+            Self::Fresh => true,
+            Self::Partial {
+                decoder, decoded, ..
+            } => (decoded.len() as u64) < end.min(decoder.uncompressed_len()),
+            Self::Whole(_) | Self::Failed(_) => false,
+        }
     }
 
     fn rest(&self, work: &Work<'_>) -> Rest {

@@ -62,6 +62,7 @@ pub struct BlockCache {
     /// Blocks in order before others are decoded ahead; 0: never.
     run_min: u32,
     read_ahead_bytes: u64,
+    follows_walks: bool,
     run: BlockRun,
     /// Blocks read ahead at most; they must leave most of the cache to what is being read.
     depth_max: u32,
@@ -123,6 +124,7 @@ impl BlockCache {
             workers: options.workers,
             run_min: options.run_min,
             read_ahead_bytes: options.read_ahead_bytes,
+            follows_walks: options.follows_walks,
             run: BlockRun::default(),
             depth_max: u32::try_from(bytes_max / (4 * u64::from(block_size.max(1))))
                 .unwrap_or(u32::MAX)
@@ -157,8 +159,8 @@ impl BlockCache {
     /// Has the rest of a block decoded, by a worker thread if there is one.
     fn finish(&self, block: BlockIndex) {
         match self.readahead() {
-            Some(readahead) => readahead.request(block),
-            None => self.shared.decode_all(block),
+            Some(readahead) => drop(readahead.request(block, u64::MAX)),
+            None => self.shared.decode_to(block, u64::MAX),
         }
     }
 
@@ -262,8 +264,22 @@ impl BlockCache {
             return;
         }
         if let Some(readahead) = self.readahead() {
-            readahead.request(block);
+            readahead.request(block, u64::MAX);
         }
+    }
+
+    /// Lets a worker thread decode a block as far as `end`, unless that is done; false when all have enough to do.
+    pub(crate) fn prefetch_to(&self, block: BlockIndex, end: u64) -> bool {
+        if block.0 >= self.block_count() || !self.shared.lacks(block, end) {
+            return true;
+        }
+        self.readahead()
+            .is_some_and(|readahead| readahead.request(block, end))
+    }
+
+    /// Whether programs that read file by file have the next files decoded ahead.
+    pub(crate) fn follows_walks(&self) -> bool {
+        self.follows_walks && self.reads_ahead()
     }
 
     /// The worker threads, if there are to be any.
@@ -273,7 +289,8 @@ impl BlockCache {
         }
         let start = || {
             let shared = Arc::clone(&self.shared);
-            Readahead::start(self.workers, move |block| shared.decode_all(block))
+            let decode = move |block, end| shared.decode_to(block, end);
+            Readahead::start(self.workers, decode)
         };
         self.readahead.get_or_init(start).as_ref()
     }
@@ -290,7 +307,7 @@ impl BlockCache {
         {
             return false;
         }
-        shared.decode_all(block);
+        shared.decode_to(block, u64::MAX);
         true
     }
 
@@ -383,8 +400,17 @@ impl Shared {
         !self.entries.has(block) && !self.slots.is_known_stored(block)
     }
 
-    /// Decodes a whole block for a reader to come, who will meet the error again if there is one.
-    fn decode_all(&self, block: BlockIndex) {
+    /// The same of what is before `end`, as far as that can be told without waiting.
+    fn lacks(&self, block: BlockIndex, end: u64) -> bool {
+        !self.slots.is_known_stored(block)
+            && self
+                .entries
+                .peek(block)
+                .is_none_or(|entry| entry.lacks(end))
+    }
+
+    /// Decodes a block as far as `end` for a reader to come, who will meet the error again if there is one.
+    fn decode_to(&self, block: BlockIndex, end: u64) {
         let Ok(section) = self.slots.section(block) else {
             return;
         };
@@ -392,7 +418,7 @@ impl Shared {
             let _timer = Perfmon::start(self.perfmon.as_deref(), Operation::BlockDecodeAhead);
             let entry = self.entries.of(block);
             entry
-                .decode_all(&self.work(block, section, compression))
+                .decode_to(&self.work(block, section, compression), end)
                 .ok();
         }
     }

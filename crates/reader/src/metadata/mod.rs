@@ -59,6 +59,7 @@ pub(crate) struct Metadata {
     pub(crate) is_chunk_table_ordered: OnceLock<bool>,
     parents: OnceLock<Vec<u32>>,
     link_counts: OnceLock<LinkCounts>,
+    entries_of_files: OnceLock<Vec<u32>>,
 }
 
 impl Metadata {
@@ -141,6 +142,7 @@ impl Metadata {
             is_chunk_table_ordered: OnceLock::new(),
             parents: OnceLock::new(),
             link_counts: OnceLock::new(),
+            entries_of_files: OnceLock::new(),
         })
     }
 

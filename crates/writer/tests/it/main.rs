@@ -14,6 +14,7 @@ mod harness;
 mod input;
 mod metadata;
 mod order;
+mod read_ahead;
 mod round_trip;
 mod script;
 mod segment;
