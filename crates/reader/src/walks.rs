@@ -23,6 +23,8 @@ const RUN_MIN: u32 = 3;
 const LOOK_AHEAD_COUNT: u32 = 32;
 /// How much of a file is decoded ahead: what the kernel asks for first. More follows as it reads on.
 const AHEAD_LEN: u64 = 512 << 10;
+/// Pieces of a file that are looked at.
+const EXTENTS_MAX: usize = 32;
 /// Files begun before anybody looks where they stand: who reads a few only is never a walk.
 const BEGUN_MIN: u64 = 16;
 
@@ -99,13 +101,11 @@ impl Image {
         if now < BEGUN_MIN {
             return;
         }
-        // What is wrong with an entry is found by whoever needs it.
-        let Ok(entries) = self.metadata().entries_of_files() else {
-            return;
-        };
+        let entries = self.metadata().entries_of_files();
         let rank = inode.0.checked_sub(self.metadata().partition.first_regular);
         let entry = rank.and_then(|rank| entries.get(usize::try_from(rank).ok()?));
         if let Some(entry) = entry.filter(|entry| **entry != NO_ENTRY) {
+            // What is wrong with a file is found by whoever reads it.
             let look = |entry| self.decode_beginning(entry).unwrap_or(true);
             self.walks().come_to(*entry, now, look);
         }
@@ -121,7 +121,8 @@ impl Image {
         let Ok(content) = self.content_number(metadata.inode_of_entry(entry)?) else {
             return Ok(true);
         };
-        let extents = self.extents_from(content, 0)?.map_while(Result::ok);
+        let extents = self.extents_from(content, 0)?.take(EXTENTS_MAX);
+        let extents = extents.map_while(Result::ok);
         for extent in extents.take_while(|extent| extent.offset < AHEAD_LEN) {
             if let Place::Data { block, offset } = extent.place {
                 let len = extent.len.min(AHEAD_LEN - extent.offset);

@@ -137,7 +137,7 @@ fn sections(samples: &[Sample]) -> Result<Vec<(String, String)>> {
     sections.extend(steps::sections(&of(steps::SUITE))?);
     sections.extend(readme::sections(samples)?);
     sections.extend(losses::sections(samples)?);
-    sections.extend(needs::sections(samples));
+    sections.extend(needs::sections(samples)?);
     sections.push(("peers".to_owned(), vec![peers::table()?]));
     let mut rendered = document::rendered(sections);
     rendered.extend(notes::sections()?);

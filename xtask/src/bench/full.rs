@@ -16,7 +16,8 @@ use crate::say::say;
 use crate::workspace::{self, check_options, option};
 use crate::{corpora, report};
 
-const RUNS: &str = "3";
+/// How often each program runs.
+pub(super) const RUNS: u32 = 3;
 
 /// All suites; `--corpus` names what is made first.
 pub(super) static SUITES: [Suite; 5] = [
@@ -50,7 +51,10 @@ pub(super) static SUITES: [Suite; 5] = [
         name: "mounted trees",
         run: mount::run,
         names: mount::names,
-        options: &["--suite=mount", "--corpus=linux-part,rootfs-part,go"],
+        options: &[
+            "--suite=mount",
+            "--corpus=linux-part,rootfs-part,multiver-small,go",
+        ],
         percent: 20,
     },
     Suite {

@@ -10,6 +10,7 @@ mod clean;
 pub(crate) mod definition;
 mod docs;
 mod document;
+mod expected;
 mod full;
 mod guard;
 mod judge;

@@ -2,16 +2,20 @@
 
 use std::collections::BTreeMap;
 
+use anyhow::Result;
+
+use super::expected;
 use super::record::{Sample, Status};
 use super::table::{self, Table};
 use crate::report::size;
 
 /// The tables, by the names of their places.
-pub(super) fn sections(samples: &[Sample]) -> Vec<(String, Vec<Table>)> {
-    vec![
-        ("needs".to_owned(), vec![needs(samples)]),
+pub(super) fn sections(samples: &[Sample]) -> Result<Vec<(String, Vec<Table>)>> {
+    let tables = vec![needs(samples), expected::table(samples)?];
+    Ok(vec![
+        ("needs".to_owned(), tables),
         ("versions".to_owned(), vec![versions(samples)]),
-    ]
+    ])
 }
 
 struct Sum {

@@ -91,6 +91,13 @@ pub(crate) fn kind(name: &str) -> Result<String> {
     Ok(corpus.map_or("other".to_owned(), |corpus| corpus.kind))
 }
 
+/// Returns the bytes of a corpus of ours.
+pub(crate) fn bytes(name: &str) -> Result<u64> {
+    let corpora = read()?;
+    let corpus = corpora.iter().find(|corpus| corpus.name == name);
+    Ok(corpus.with_context(|| format!("no corpus {name}"))?.bytes)
+}
+
 fn read() -> Result<Vec<Corpus>> {
     let path = workspace::benchmarks().join("corpora.toml");
     let text = std::fs::read_to_string(&path).with_context(|| path.display().to_string())?;

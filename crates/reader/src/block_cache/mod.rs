@@ -33,6 +33,10 @@ use crate::sections::Section;
 use crate::sequence::BlockRun;
 use crate::sync::{AtomicU64, OnceLock, Ordering};
 
+/// Blocks that a cache must have room for before other files have theirs decoded ahead: a smaller one would throw out what
+/// is in use.
+const WALK_BLOCKS_MIN: u64 = 16;
+
 /// What the cache has done since the image was opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CacheStats {
@@ -124,7 +128,8 @@ impl BlockCache {
             workers: options.workers,
             run_min: options.run_min,
             read_ahead_bytes: options.read_ahead_bytes,
-            follows_walks: options.follows_walks,
+            follows_walks: options.follows_walks
+                && u64::from(block_size) <= bytes_max / WALK_BLOCKS_MIN,
             run: BlockRun::default(),
             depth_max: u32::try_from(bytes_max / (4 * u64::from(block_size.max(1))))
                 .unwrap_or(u32::MAX)

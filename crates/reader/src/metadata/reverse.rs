@@ -70,21 +70,23 @@ impl Metadata {
         Ok(LinkCounts { counts })
     }
 
-    /// The first entry that names each regular inode, by rank among these; [`NO_ENTRY`] where none does.
-    pub(crate) fn entries_of_files(&self) -> Result<&[u32]> {
+    /// The first entry that names each regular inode, by rank among these; [`NO_ENTRY`] where none does. Damaged entries
+    /// name none: whoever reads them is told.
+    pub(crate) fn entries_of_files(&self) -> &[u32] {
         if let Some(entries) = self.entries_of_files.get() {
-            return Ok(entries);
+            return entries;
         }
         let first = self.partition.first_regular;
         let count = usize::try_from(self.partition.regular_count()).unwrap_or(0);
         let mut entries = vec![NO_ENTRY; count];
         for entry in (0..self.entry_count).rev() {
-            let rank = self.inode_of_entry(entry)?.0.checked_sub(first);
+            let inode = self.inode_of_entry(entry).ok();
+            let rank = inode.and_then(|inode| inode.0.checked_sub(first));
             if let Some(slot) = rank.and_then(|rank| entries.get_mut(usize::try_from(rank).ok()?)) {
                 *slot = entry;
             }
         }
-        Ok(self.entries_of_files.get_or_init(|| entries))
+        self.entries_of_files.get_or_init(|| entries)
     }
 
     /// The directory that holds directory `dir`; the root holds itself.

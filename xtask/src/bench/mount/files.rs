@@ -20,7 +20,7 @@ const SMALL_FILES: u32 = 1024;
 const SMALL_BYTES: usize = 4096;
 
 /// What the large files hold.
-const LARGE: [&str; 4] = ["null", "random", "polygon", "source"];
+pub(super) const LARGE: [&str; 4] = ["null", "random", "polygon", "source"];
 
 /// Makes the large files below `dir`, unless they are there.
 pub(super) fn large(dir: &Path, bytes: u64) -> Result<Vec<Corpus>> {

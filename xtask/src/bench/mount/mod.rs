@@ -39,6 +39,8 @@ use crate::workspace::{self, check_options, option};
 pub(super) const SUITE: &str = "mount";
 /// Large files, in bytes: the order asks for 1 GiB.
 const FILE_MIB: u64 = 1024;
+/// Bytes of all of them.
+pub(super) const FILES_BYTES: u64 = (FILE_MIB << 20) * files::LARGE.len() as u64;
 const FILE_MIB_QUICK: u64 = 16;
 const JOB_TIME_MAX: Duration = Duration::from_secs(1800);
 const BUILD_TIME_MAX: Duration = Duration::from_secs(4 * 3600);

@@ -32,7 +32,7 @@ pub(super) const SUITE: &str = "steps";
 /// Differences that are shown and recorded of a wrong result.
 const DIFFERENCES_SHOWN: usize = 5;
 /// How often the corpus was in what was written and read: a figure of each sample.
-const VOLUME: &str = "volume";
+pub(super) const VOLUME: &str = "volume";
 /// What is not measured must end, too.
 const OTHER_TIME_MAX: Duration = Duration::from_secs(3600);
 
@@ -77,6 +77,14 @@ pub(super) fn run(arguments: &[String]) -> Result<()> {
         "{failures} systems failed or gave a wrong result"
     );
     Ok(())
+}
+
+/// Tables of full runs, with their corpora and how often these are in what is written and read.
+pub(super) fn inputs() -> Result<Vec<(String, String, u32)>> {
+    let tables = definition::read(Extent::Full)?.into_iter();
+    Ok(tables
+        .map(|table| (table.name, table.corpus, table.volume))
+        .collect())
 }
 
 /// Names of what `run` runs with these options.
