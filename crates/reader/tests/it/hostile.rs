@@ -127,7 +127,10 @@ fn changed_metadata_is_refused_or_can_be_walked() {
 
 /// Returns whether the image passes the full check.
 fn check(bytes: Vec<u8>, what: &str) -> bool {
-    if let Ok(image) = open_bytes(bytes.clone(), &quick()) {
+    let mut ahead = quick();
+    ahead.cache.workers = 1;
+    ahead.cache.follows_walks = true;
+    if let Ok(image) = open_bytes(bytes.clone(), &ahead) {
         walk_over(&image);
     }
     let Ok(image) = open_bytes(bytes, &checked()) else {
@@ -152,6 +155,12 @@ fn check(bytes: Vec<u8>, what: &str) -> bool {
 fn walk_over(image: &Image) {
     for entry in image.walk().filter_map(Result::ok) {
         drop(image.read_link_raw(entry.entry.inode));
+    }
+    // More than once: files are followed from a number of them on.
+    for _ in 0..3 {
+        for entry in image.walk().filter_map(Result::ok) {
+            drop(image.read_at(entry.entry.inode, 0, &mut [0; 100]));
+        }
     }
     drop(image.info().map(|info| info.to_json()));
     drop(image.files_in_data_order());
