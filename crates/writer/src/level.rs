@@ -12,7 +12,7 @@ use crate::options::Order;
 /// The highest level.
 pub const LEVEL_MAX: usize = 9;
 /// The level used when none is asked for.
-pub const LEVEL_DEFAULT: usize = 7;
+pub const LEVEL_DEFAULT: usize = 6;
 
 /// What a level stands for; compressions are texts for `durin_codec::Spec::parse`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,8 +25,6 @@ pub struct LevelDefaults {
     pub window_step: u32,
     /// How blocks are compressed.
     pub compression: &'static str,
-    /// How blocks of machine code are compressed, if otherwise.
-    pub code_compression: Option<&'static str>,
     /// How the schema of the metadata is compressed.
     pub schema_compression: &'static str,
     /// How the metadata is compressed.
@@ -47,7 +45,6 @@ const fn row(
         window_size: window.0,
         window_step: window.1,
         compression: data,
-        code_compression: None,
         schema_compression: small,
         metadata_compression: metadata,
         history_compression: small,
@@ -65,8 +62,11 @@ const ZSTD_5: &str = "zstd:level=19:strat=7:slog=3:tlen=32:tune";
 /// The same for level 22, whose tables cover the whole block.
 const ZSTD_6: &str = "zstd:level=22:slog=6:tlen=64:tune";
 /// 4 to 6% smaller than zstd at level 22 in the same time, 15% for machine code; read seven times more slowly.
-const LZMA: &str = "lzma:level=9:tune";
-/// The same, without taking matches of 64 bytes at once: a thousandth smaller, and little slower.
+/// Takes a match at once only if it is as long as can be: text with long repetitions becomes smaller by a hundredth.
+const LZMA_7: &str = "lzma:level=9:nice=273:tune";
+/// What the larger blocks cost in time is saved by taking matches of 64 bytes at once.
+const LZMA_8: &str = "lzma:level=9:tune";
+/// The same, of 128 bytes.
 const LZMA_9: &str = "lzma:level=9:nice=128:tune";
 /// Columns of numbers of 1, 2 and 4 bytes say more by their position than by the byte before: 1% smaller than the default.
 const LZMA_METADATA: &str = "lzma:level=9:lc=0:lp=2:pb=2";
@@ -79,12 +79,9 @@ const LEVELS: [LevelDefaults; LEVEL_MAX + 1] = [
     row(21, (10, 2), "lz4hc:level=9", "zstd:level=16", "null"),
     row(22, (9, 2), ZSTD_4, "zstd:level=16", "null"),
     row(23, (8, 2), ZSTD_5, "zstd:level=16", "null"),
-    row(24, (8, 2), ZSTD_6, "zstd:level=16", "null"),
-    LevelDefaults {
-        code_compression: Some(LZMA),
-        ..row(24, (8, 2), ZSTD_6, "zstd:level=16", "zstd:level=22")
-    },
-    row(24, (8, 2), LZMA, "zstd:level=16", LZMA_METADATA),
+    row(24, (8, 2), ZSTD_6, "zstd:level=16", "zstd:level=22"),
+    row(25, (8, 2), LZMA_7, "zstd:level=16", LZMA_METADATA),
+    row(26, (8, 2), LZMA_8, "zstd:level=16", LZMA_METADATA),
     row(26, (8, 2), LZMA_9, "zstd:level=16", LZMA_METADATA),
 ];
 
@@ -102,7 +99,7 @@ impl LevelDefaults {
     /// # Errors
     /// [`durin_format::ErrorKind::InvalidInput`] if the compression is none, which no level has.
     pub fn fit(&mut self, limit: u64) -> Result<()> {
-        /// Levels up to 8 have these, which take less than most limits.
+        /// Levels up to the default have these at most, which take less than most limits.
         const USUAL_BITS: u32 = 24;
         let spec = Spec::parse(self.compression)?;
         while self.block_size_bits > USUAL_BITS
@@ -133,7 +130,6 @@ mod tests {
             let row = LevelDefaults::of(level).expect("a level up to the highest");
             for text in [
                 row.compression,
-                row.code_compression.unwrap_or(row.compression),
                 row.schema_compression,
                 row.metadata_compression,
                 row.history_compression,
@@ -153,7 +149,7 @@ mod tests {
         };
         assert_eq!(bits(9, u64::MAX), 26);
         assert_eq!((bits(9, 768 << 20), bits(9, 1 << 20)), (25, 24));
-        for level in 0..LEVEL_MAX {
+        for level in 0..=LEVEL_DEFAULT {
             assert_eq!(
                 Some(bits(level, 0)),
                 LevelDefaults::of(level).map(|row| row.block_size_bits)

@@ -6,7 +6,6 @@ use durin_format::{Error, Result};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PerCategory<T> {
     default: T,
-    default_is_chosen: bool,
     /// Values for single categories that nobody has asked for.
     presets: Vec<(String, T)>,
     /// Of several for one category the last counts.
@@ -18,7 +17,6 @@ impl<T> PerCategory<T> {
     pub const fn new(default: T) -> Self {
         Self {
             default,
-            default_is_chosen: false,
             presets: Vec::new(),
             special: Vec::new(),
         }
@@ -27,13 +25,6 @@ impl<T> PerCategory<T> {
     /// Replaces the value of all categories that have none of their own.
     pub fn set_default(&mut self, value: T) {
         self.default = value;
-        self.default_is_chosen = true;
-    }
-
-    /// Whether [`Self::set_default`] has been called.
-    #[must_use]
-    pub fn default_is_chosen(&self) -> bool {
-        self.default_is_chosen
     }
 
     /// Gives one category a value that counts unless [`Self::set`] is called for it.

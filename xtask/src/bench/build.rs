@@ -26,8 +26,8 @@ pub(super) enum Builder {
 const ROWS: [Builder; 5] = [
     Builder::Mkdwarfs("-l 1 -S 20"),
     Builder::Mksquashfs("-comp lz4 -b 1M"),
-    Builder::Mkdwarfs("-l 7 -S 20"),
-    Builder::Mkdwarfs("-l 7"),
+    Builder::Mkdwarfs("-l 6 -S 20"),
+    Builder::Mkdwarfs("-l 6"),
     Builder::Mksquashfs("-comp zstd -Xcompression-level 22 -b 1M"),
 ];
 

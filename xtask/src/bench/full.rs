@@ -29,7 +29,7 @@ pub(super) static SUITES: [Suite; 5] = [
             "--suite=size",
             "--corpus=multiver-small,rootfs,media,linux",
             "--peers=all",
-            "--levels=1,3,4,5,7,9",
+            "--levels=1,3,4,5,6,7,9",
         ],
         percent: 60,
     },

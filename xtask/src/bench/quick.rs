@@ -31,7 +31,7 @@ pub(super) static SUITES: [Suite; 6] = [
             "--suite=size",
             "--corpus=CORPUS",
             "--peers=quick",
-            "--levels=1,3,5,7,9",
+            "--levels=1,3,5,6,7,9",
         ],
         percent: 34,
     },

@@ -49,7 +49,7 @@ pub(super) fn run(programs: &Programs, source: &Path, scratch: &Path, runs: usiz
     let pairs = [
         (
             "zstd",
-            Builder::Mkdwarfs("-l 7"),
+            Builder::Mkdwarfs("-l 6"),
             Builder::Mksquashfs("-comp zstd -Xcompression-level 22 -b 1M"),
         ),
         (

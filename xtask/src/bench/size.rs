@@ -22,7 +22,7 @@ pub(super) const SUITE: &str = "size";
 /// The first of the tools.
 pub(super) const YARDSTICK: &str = "squashfs-zstd15-128k";
 /// One of each family of codecs and block sizes, and the default.
-const LEVELS: &str = "1,3,5,7,9";
+const LEVELS: &str = "1,3,5,6,7,9";
 
 pub(super) fn run(arguments: &[String]) -> Result<()> {
     let own = ["levels", "peers", "threads"];

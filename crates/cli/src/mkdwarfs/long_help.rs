@@ -17,7 +17,6 @@ fn levels() -> String {
         "  {:<5}  {:<5}  {:<41}  metadata\n",
         "level", "block", "data"
     ));
-    let mut notes = String::new();
     for level in 0..=LEVEL_MAX {
         let Some(row) = LevelDefaults::of(level) else {
             continue;
@@ -30,11 +29,7 @@ fn levels() -> String {
         text.push_str(&format!(
             "  {level:<5}  2^{bits:<3}  {data:<41}  {metadata}\n"
         ));
-        if let Some(code) = row.code_compression {
-            notes.push_str(&format!("  Machine code at level {level}: {code}\n"));
-        }
     }
-    text.push_str(&notes);
     let schema_of = |level| LevelDefaults::of(level).map_or("", |row| row.schema_compression);
     text.push_str(&format!(
         "  Schema and history: {}; at level 0 {}\n",

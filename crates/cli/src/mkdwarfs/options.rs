@@ -93,7 +93,7 @@ pub(crate) struct Basic {
     pub(crate) force: bool,
 
     /// From fast (0) to small (9)
-    #[arg(short = 'l', long, value_name = "LEVEL", default_value_t = 7, value_parser = number::<u8>(0..=9))]
+    #[arg(short = 'l', long, value_name = "LEVEL", default_value_t = 6, value_parser = number::<u8>(0..=9))]
     pub(crate) compress_level: u8,
 }
 
