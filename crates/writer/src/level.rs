@@ -12,7 +12,7 @@ use crate::options::Order;
 /// The highest level.
 pub const LEVEL_MAX: usize = 9;
 /// The level used when none is asked for.
-pub const LEVEL_DEFAULT: usize = 6;
+pub const LEVEL_DEFAULT: u8 = 6;
 
 /// What a level stands for; compressions are texts for `durin_codec::Spec::parse`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -149,7 +149,9 @@ mod tests {
         };
         assert_eq!(bits(9, u64::MAX), 26);
         assert_eq!((bits(9, 768 << 20), bits(9, 1 << 20)), (25, 24));
-        for level in 0..=LEVEL_DEFAULT {
+        assert_eq!((bits(7, u64::MAX), bits(7, 256 << 20)), (25, 24));
+        assert_eq!((bits(8, u64::MAX), bits(8, 768 << 20)), (26, 25));
+        for level in 0..=usize::from(LEVEL_DEFAULT) {
             assert_eq!(
                 Some(bits(level, 0)),
                 LevelDefaults::of(level).map(|row| row.block_size_bits)

@@ -33,7 +33,7 @@ fn levels() -> String {
     let schema_of = |level| LevelDefaults::of(level).map_or("", |row| row.schema_compression);
     text.push_str(&format!(
         "  Schema and history: {}; at level 0 {}\n",
-        schema_of(LEVEL_DEFAULT),
+        schema_of(usize::from(LEVEL_DEFAULT)),
         schema_of(0)
     ));
     text

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::{ArgAction, Args, Parser, ValueEnum};
 use durin_codec::Spec;
+use durin_writer::level::LEVEL_DEFAULT;
 
 use super::rewrite::Rewriting;
 use crate::common::arguments::{HelpArguments, LogArguments, byte_size, number, worker_count};
@@ -93,7 +94,7 @@ pub(crate) struct Basic {
     pub(crate) force: bool,
 
     /// From fast (0) to small (9)
-    #[arg(short = 'l', long, value_name = "LEVEL", default_value_t = 6, value_parser = number::<u8>(0..=9))]
+    #[arg(short = 'l', long, value_name = "LEVEL", default_value_t = LEVEL_DEFAULT, value_parser = number::<u8>(0..=9))]
     pub(crate) compress_level: u8,
 }
 

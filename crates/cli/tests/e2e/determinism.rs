@@ -34,7 +34,7 @@ fn threads_do_not_show_in_the_bytes() {
     let source = subdir(&work, "source");
     made_tree::make(&source, &SMALL).unwrap();
     let image = work.path().join("image.dwarfs");
-    for level in ["-l1", "-l4", "-l7"] {
+    for level in ["-l1", "-l4", "-l6", "-l7"] {
         let with = |workers: &[&str]| {
             let common = [
                 level,

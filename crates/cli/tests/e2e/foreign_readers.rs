@@ -33,6 +33,7 @@ fn the_python_decoder_reads_our_images() {
         &["-l1"],
         &["-l2", "--pack-metadata=all"],
         &["-l4", "--pack-metadata=all,force", "--keep-all-times"],
+        &["-l6"],
         &["-l7"],
         &["-l8", "--pack-metadata=none", "--no-hardlink-table"],
         &["-C", "brotli:quality=5", "-S12", "--no-history"],
@@ -101,6 +102,7 @@ fn the_dwarfs_crate_reads_our_images() {
     for build_args in [
         &["-l1"][..],
         &["-l4"],
+        &["-l6"],
         &["-l7"],
         &["-l8"],
         &["-l0", "--pack-metadata=none"],

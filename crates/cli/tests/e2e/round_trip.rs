@@ -53,7 +53,9 @@ fn the_odd_tree_survives_every_level() {
         wide: 300,
         ..MadeTreeOptions::default()
     });
-    let levels = ["-l0", "-l2", "-l3", "-l4", "-l5", "-l7", "-l8"];
+    let levels = [
+        "-l0", "-l1", "-l2", "-l3", "-l4", "-l5", "-l6", "-l7", "-l8", "-l9",
+    ];
     let args = levels.map(|level| [level]);
     let times = [Times::Default, Times::Exact].into_iter().cycle();
     let ways: Vec<(&[&str], Times)> = args.iter().map(<[_; 1]>::as_slice).zip(times).collect();
