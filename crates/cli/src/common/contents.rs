@@ -60,6 +60,24 @@ pub(crate) fn in_data_order(
     Ok((contents, errors))
 }
 
+/// As [`each`] for contents of an image that are read as a whole.
+pub(crate) fn each_content<S, T: Send>(
+    image: &Image,
+    contents: &[Content],
+    workers: usize,
+    state: impl Fn() -> S + Sync,
+    work: impl Fn(&mut S, &Content) -> T + Sync,
+    mut finish: impl FnMut(&Content, T) -> std::result::Result<(), Failure> + Send,
+) -> std::result::Result<(), Failure> {
+    let plan = image.plan_reading(contents.iter().map(|content| content.inode));
+    let mut done = 0;
+    each(contents, workers, state, work, |content, result| {
+        done += 1;
+        plan.done(done);
+        finish(content, result)
+    })
+}
+
 /// Calls `work` for each item with several threads, and `finish` with what came of it, in order.
 /// Each thread has a state of its own, made by `state`, such as a buffer.
 pub(crate) fn each<I: Sync, S, T: Send>(

@@ -35,7 +35,8 @@ pub(super) fn print(
         };
         let sum =
             |buffer: &mut Vec<u8>, content: &Content| sum(image, content.inode, digest, buffer);
-        contents::each(&contents, workers, || vec![0; BUFFER_LEN], sum, finish)
+        let buffer = || vec![0; BUFFER_LEN];
+        contents::each_content(image, &contents, workers, buffer, sum, finish)
     })?;
     Ok(errors)
 }

@@ -272,7 +272,7 @@ fn output_all(
             }
             Ok(())
         };
-        contents::each(contents, workers, || (), work, finish)
+        contents::each_content(image, contents, workers, || (), work, finish)
     })?;
     Ok(has_match)
 }

@@ -89,6 +89,7 @@ pub(super) fn read(
     let (work_sender, work) = bounded::<(Batch, Sender<Batch>)>(queue_len(budget.workers));
     let (order_sender, order) = bounded::<Receiver<Batch>>(queue_len(budget.workers));
     let stop = AtomicBool::new(false);
+    let plan = run.image.plan_reading(files.inodes());
     thread::scope(|scope| {
         for number in 0..budget.workers {
             let work = work.clone();
@@ -123,6 +124,9 @@ pub(super) fn read(
         'batches: for batch in order {
             // A worker that panicked has said so itself.
             for part in batch.recv().unwrap_or_default() {
+                if let Part::Begin(head) = &part {
+                    plan.done(head.group);
+                }
                 result = run.check_cancel().and_then(|()| take(part));
                 if result.is_err() {
                     break 'batches;

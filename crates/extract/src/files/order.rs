@@ -52,6 +52,12 @@ impl Files {
         self.groups.len()
     }
 
+    /// The inode of each file to write.
+    pub(crate) fn inodes(&self) -> impl Iterator<Item = InodeNum> {
+        let firsts = (0..self.len()).map(|group| self.entries(group).first());
+        firsts.map(|entry| entry.map_or(InodeNum(u32::MAX), |entry| entry.entry.inode))
+    }
+
     /// The paths of a file: the first gets the content, the others are links to it.
     pub(crate) fn entries(&self, group: usize) -> &[Entry] {
         self.groups

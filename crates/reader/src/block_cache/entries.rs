@@ -7,6 +7,7 @@ use durin_format::BlockIndex;
 
 use super::entry::Entry;
 use super::memory::CacheMemory;
+use crate::outlook::Outlook;
 use crate::sync::{Mutex, Ordering, lock};
 
 /// Parts of the map with a lock each. A power of two well above the number of threads that read at the same time.
@@ -19,6 +20,8 @@ const COMEBACK_USES: u64 = 64;
 pub(super) struct Entries {
     shards: [Mutex<HashMap<u32, Arc<Entry>>>; SHARD_COUNT],
     memory: CacheMemory,
+    /// What will be read, if that is known.
+    outlook: Mutex<Option<Arc<Outlook>>>,
 }
 
 /// A block that could go.
@@ -34,6 +37,8 @@ pub(super) struct Candidate {
     pub(super) cost: u64,
     /// Whether readers came back to it.
     pub(super) is_protected: bool,
+    /// Whether there are only pieces of it.
+    pub(super) is_kept: bool,
     /// Where its data is in memory.
     pub(super) address: (usize, usize),
 }
@@ -56,6 +61,7 @@ impl Entries {
         let entries = Arc::new(Self {
             shards: std::array::from_fn(|_| Mutex::new(HashMap::new())),
             memory: memory.clone(),
+            outlook: Mutex::new(None),
         });
         memory.join(&entries);
         entries
@@ -65,8 +71,26 @@ impl Entries {
         &self.memory
     }
 
-    pub(super) fn has(&self, block: BlockIndex) -> bool {
-        lock(self.shard(block)).contains_key(&block.0)
+    pub(super) fn set_outlook(&self, outlook: Option<Arc<Outlook>>) {
+        *lock(&self.outlook) = outlook;
+    }
+
+    /// Whether anything of a block is going to be read, as far as that is known.
+    pub(super) fn wants(&self, block: BlockIndex) -> bool {
+        self.outlook().is_some_and(|outlook| outlook.wants(block))
+    }
+
+    pub(super) fn outlook(&self) -> Option<Arc<Outlook>> {
+        lock(&self.outlook).clone()
+    }
+
+    /// Gives back what nobody is going to read of a block; false if that is all of it, or too little, or not known.
+    pub(super) fn reduce(&self, block: BlockIndex) -> bool {
+        let wanted = self.outlook().map(|outlook| outlook.wanted(block));
+        match (wanted.filter(|wanted| !wanted.is_empty()), self.peek(block)) {
+            (Some(wanted), Some(entry)) => !entry.is_busy() && entry.keep_only(wanted),
+            _ => false,
+        }
     }
 
     /// The entry of a block if there is one, which that does not make used.

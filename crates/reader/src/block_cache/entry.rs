@@ -1,13 +1,17 @@
 //! One compressed block: its decoder and what it has made so far.
 
+use std::ops::Range;
+
 use durin_codec::Decoder;
 use durin_format::section::CompressionType;
 use durin_format::{BlockIndex, Error, Result};
 use durin_source::Source;
 
 use super::entries::Candidate;
+use super::kept::Kept;
 use super::memory::CacheMemory;
 use super::slot::{Failure, Slots};
+use super::state::{Rest, State};
 use super::{Counters, check_end, place};
 use crate::sections::Section;
 use crate::sync::{AtomicU64, Mutex, Ordering, RwLock, lock, read, write};
@@ -16,11 +20,8 @@ use crate::sync::{AtomicU64, Mutex, Ordering, RwLock, lock, read, write};
 /// this much beyond what it needs at most; a sequential one takes a lock so much less often.
 const STEP_LEN: u64 = 256 << 10;
 
-/// Bytes that a decoder takes beside its window, as far as an estimate goes.
-const DECODER_BYTES: u64 = 1 << 16;
-
-/// The share of the cache that the state of one decoder may have for long.
-const WINDOW_SHARE: u64 = 8;
+/// Pieces of a block are kept in place of it when they are no more than this part of it.
+const KEPT_SHARE: u64 = 2;
 
 /// What an entry needs to know to decode its block.
 pub(super) struct Work<'a> {
@@ -35,15 +36,6 @@ pub(super) struct Work<'a> {
     pub(super) whole_permille: u64,
     /// The most that the cache is to hold, in bytes.
     pub(super) bytes_max: u64,
-}
-
-/// What is left to do for a block from which somebody has got what he wanted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Rest {
-    /// Nothing, until somebody wants more.
-    Wait,
-    /// The rest should be decoded, too.
-    Decode,
 }
 
 /// A compressed block in the cache.
@@ -67,19 +59,10 @@ struct Account {
     bytes: u64,
     cost: u64,
     address: (usize, usize),
+    /// There are only pieces of it.
+    is_kept: bool,
     /// The cache has thrown the entry out; what readers still do with it is not counted.
     is_closed: bool,
-}
-
-enum State {
-    Fresh,
-    Partial {
-        decoder: Decoder,
-        payload: Vec<u8>,
-        decoded: Vec<u8>,
-    },
-    Whole(Vec<u8>),
-    Failed(Failure),
 }
 
 impl Entry {
@@ -109,6 +92,7 @@ impl Entry {
             bytes: account.bytes,
             cost: account.cost,
             is_protected: self.comebacks.load(Ordering::Relaxed) > 0,
+            is_kept: account.is_kept,
             address: account.address,
         }
     }
@@ -164,15 +148,44 @@ impl Entry {
     /// The uncompressed size.
     pub(super) fn len(&self, work: &Work<'_>) -> Result<u64> {
         let mut state = write(&self.state);
-        if let State::Fresh = *state {
+        if state.is_to_open() {
             self.step(&mut state, work, |_| Ok(0))?;
         }
         match &*state {
             State::Whole(decoded) => Ok(decoded.len() as u64),
             State::Partial { decoder, .. } => Ok(decoder.uncompressed_len()),
             State::Failed(failure) => Err(failure.error()),
-            State::Fresh => Ok(0),
+            State::Fresh | State::Kept(_) => Ok(0),
         }
+    }
+
+    /// Whether there are only pieces of it.
+    pub(super) fn is_kept(&self) -> bool {
+        lock(&self.account).is_kept
+    }
+
+    /// Gives back all memory but that of the ranges, which are in order. False if that would not be worth it or somebody
+    /// is using the entry: nothing has changed then.
+    pub(super) fn keep_only(&self, ranges: Vec<Range<u32>>) -> bool {
+        let Ok(mut state) = self.state.try_write() else {
+            return false;
+        };
+        let before = state.bytes();
+        let copied = Kept::copy(ranges, |offset, len| state.find(offset, len));
+        let is_worth_it = |kept: &Kept| !kept.is_empty() && kept.bytes() < before / KEPT_SHARE;
+        let Some(kept) = copied.filter(is_worth_it) else {
+            return false;
+        };
+        let mut account = lock(&self.account);
+        if account.is_closed {
+            return false;
+        }
+        // To decode it again costs what it did.
+        let before = std::mem::replace(&mut account.bytes, kept.bytes());
+        (account.address, account.is_kept) = ((0, 0), true);
+        self.memory.recount(before, kept.bytes());
+        *state = State::Kept(kept);
+        true
     }
 
     /// Takes the entry out of the books and returns what it counted for.
@@ -191,7 +204,7 @@ impl Entry {
         let bytes = state.bytes();
         let before = std::mem::replace(&mut account.bytes, bytes);
         account.cost = state.decoded_len() * cost_of(compression);
-        account.address = state.address();
+        (account.address, account.is_kept) = (state.address(), false);
         self.memory.recount(before, bytes);
     }
 
@@ -203,7 +216,7 @@ impl Entry {
         wanted: impl FnOnce(u64) -> Result<u64>,
     ) -> Result<()> {
         let result = match state {
-            State::Fresh => work.open().map(|opened| *state = opened),
+            State::Fresh | State::Kept(_) => work.open().map(|opened| *state = opened),
             State::Partial {
                 decoder,
                 payload,
@@ -265,89 +278,6 @@ fn cost_of(compression: CompressionType) -> u64 {
         CompressionType::Lzma => 10,
         CompressionType::Brotli | CompressionType::Flac => 3,
         _ => 1,
-    }
-}
-
-impl State {
-    fn copy(&self, offset: u64, buf: &mut [u8]) -> Result<bool> {
-        let decoded = match self {
-            Self::Whole(decoded) | Self::Partial { decoded, .. } => decoded,
-            Self::Fresh => return Ok(false),
-            Self::Failed(failure) => return Err(failure.error()),
-        };
-        let found = usize::try_from(offset)
-            .ok()
-            .and_then(|offset| decoded.get(offset..)?.get(..buf.len()));
-        let Some(found) = found else {
-            return Ok(false);
-        };
-        buf.copy_from_slice(found);
-        Ok(true)
-    }
-
-    /// Whether there is more to decode for what is before `end`.
-    fn lacks(&self, end: u64) -> bool {
-        match self {
-            Self::Fresh => true,
-            Self::Partial {
-                decoder, decoded, ..
-            } => (decoded.len() as u64) < end.min(decoder.uncompressed_len()),
-            Self::Whole(_) | Self::Failed(_) => false,
-        }
-    }
-
-    fn rest(&self, work: &Work<'_>) -> Rest {
-        let Self::Partial {
-            decoder, decoded, ..
-        } = self
-        else {
-            return Rest::Wait;
-        };
-        let (made, len) = (decoded.len() as u64, decoder.uncompressed_len());
-        let is_most = made.saturating_mul(1000) >= len.saturating_mul(work.whole_permille);
-        // The block without its decoder takes half as much memory.
-        let has_large_state = decoder.state_bytes().min(made) > work.bytes_max / WINDOW_SHARE;
-        // What does not stay in the cache would be decoded for nothing.
-        let fits = len <= work.bytes_max / 2;
-        if fits && (is_most || has_large_state) {
-            Rest::Decode
-        } else {
-            Rest::Wait
-        }
-    }
-
-    /// What has been decoded.
-    fn decoded(&self) -> &[u8] {
-        match self {
-            Self::Whole(decoded) | Self::Partial { decoded, .. } => decoded,
-            Self::Fresh | Self::Failed(_) => &[],
-        }
-    }
-
-    fn decoded_len(&self) -> u64 {
-        self.decoded().len() as u64
-    }
-
-    fn address(&self) -> (usize, usize) {
-        let decoded = self.decoded();
-        (decoded.as_ptr().addr(), decoded.len())
-    }
-
-    /// Bytes of memory in use. Of what was reserved and never touched the system has made nothing yet.
-    fn bytes(&self) -> u64 {
-        match self {
-            Self::Fresh | Self::Failed(_) => DECODER_BYTES / 64,
-            Self::Whole(decoded) => decoded.len() as u64,
-            Self::Partial {
-                decoder,
-                payload,
-                decoded,
-            } => {
-                let decoded = decoded.len() as u64;
-                let window = decoder.state_bytes().min(decoded + DECODER_BYTES);
-                decoded + payload.len() as u64 + window
-            }
-        }
     }
 }
 

@@ -19,6 +19,12 @@ const KEPT_EIGHTHS: u64 = 7;
 /// The share (in quarters) of the memory in which blocks that readers came back to are safe from those used once.
 const PROTECTED_QUARTERS: u64 = 3;
 
+/// The share of the memory that pieces of blocks may have, which are kept until somebody reads them.
+const PIECES_SHARE: u64 = 2;
+
+/// A block, or pieces of one, and the image it is of.
+type Member = (Arc<Entries>, Candidate);
+
 /// Memory for decompressed blocks. Clones share it.
 #[derive(Clone)]
 pub struct CacheMemory(Arc<Shared>);
@@ -152,12 +158,36 @@ impl CacheMemory {
             let protection = a.is_protected.cmp(&b.is_protected);
             protection.then_with(|| a.worth(now).total_cmp(&b.worth(now)))
         });
-        for (entries, candidate) in all {
+        for (entries, candidate) in self.throw_out_pieces(all, bytes / PIECES_SHARE) {
             if self.held_bytes() <= bytes {
                 break;
             }
-            self.throw_out(&entries, &candidate);
+            if !entries.reduce(candidate.block) {
+                self.throw_out(&entries, &candidate);
+            }
         }
+    }
+
+    /// Throws out pieces of blocks that have been read, and those worth least if there are too many. Takes `sorted`
+    /// blocks and pieces, and returns the blocks.
+    fn throw_out_pieces(&self, sorted: Vec<Member>, bytes_max: u64) -> Vec<Member> {
+        let (pieces, blocks): (Vec<_>, Vec<_>) =
+            sorted.into_iter().partition(|(_, one)| one.is_kept);
+        let (wanted, read): (Vec<_>, Vec<_>) = pieces
+            .into_iter()
+            .partition(|(entries, one)| entries.wants(one.block));
+        for (entries, one) in read {
+            self.throw_out(&entries, &one);
+        }
+        let mut total: u64 = wanted.iter().map(|(_, one)| one.bytes).sum();
+        for (entries, one) in wanted {
+            if total <= bytes_max {
+                break;
+            }
+            total -= one.bytes;
+            self.throw_out(&entries, &one);
+        }
+        blocks
     }
 
     fn throw_out(&self, entries: &Entries, candidate: &Candidate) {
@@ -167,7 +197,7 @@ impl CacheMemory {
         }
     }
 
-    fn candidates(&self) -> Vec<(Arc<Entries>, Candidate)> {
+    fn candidates(&self) -> Vec<Member> {
         let members: Vec<_> = lock(&self.0.members)
             .iter()
             .filter_map(Weak::upgrade)
@@ -182,7 +212,7 @@ impl CacheMemory {
 }
 
 /// Leaves the protection to those used last, as far as `bytes` go.
-fn protect(all: &mut [(Arc<Entries>, Candidate)], bytes: u64) {
+fn protect(all: &mut [Member], bytes: u64) {
     all.sort_unstable_by_key(|(_, candidate)| std::cmp::Reverse(candidate.used));
     let mut left = bytes;
     for (_, candidate) in all.iter_mut().filter(|(_, one)| one.is_protected) {

@@ -11,8 +11,10 @@
 mod alone;
 mod entries;
 mod entry;
+mod kept;
 mod memory;
 mod slot;
+mod state;
 mod tidy;
 
 pub use memory::CacheMemory;
@@ -23,10 +25,11 @@ use durin_format::{BlockIndex, Error, Result};
 use durin_source::Source;
 
 use self::entries::Entries;
-use self::entry::Rest;
 use self::slot::{Kind, Slots};
+use self::state::Rest;
 use self::tidy::Tidying;
 use crate::options::{CacheOptions, Tidy};
+use crate::outlook::Outlook;
 use crate::perfmon::{Operation, Perfmon};
 use crate::readahead::Readahead;
 use crate::sections::Section;
@@ -282,6 +285,17 @@ impl BlockCache {
             .is_some_and(|readahead| readahead.request(block, end))
     }
 
+    /// Says what is going to be read, or that it is not known any more.
+    pub(crate) fn set_outlook(&self, outlook: Option<Arc<Outlook>>) {
+        self.shared.entries.set_outlook(outlook);
+    }
+
+    /// Whether all blocks may be held at the same time.
+    pub(crate) fn has_room_for_all(&self) -> bool {
+        let blocks = u64::from(self.block_count()).saturating_mul(self.shared.block_size);
+        blocks <= self.memory().bytes_max()
+    }
+
     /// Whether programs that read file by file have the next files decoded ahead.
     pub(crate) fn follows_walks(&self) -> bool {
         self.follows_walks && self.reads_ahead()
@@ -382,7 +396,17 @@ impl Shared {
                 let _timer = Perfmon::start(self.perfmon.as_deref(), Operation::BlockDecode);
                 let work = self.work(block, section, compression);
                 self.tidying();
-                entry.decode_and_copy(&work, offset, buf)
+                let rest = entry.decode_and_copy(&work, offset, buf)?;
+                let end = self
+                    .entries
+                    .outlook()
+                    .map_or(0, |outlook| outlook.end(block));
+                let fits = end <= self.entries.memory().bytes_max() / 2;
+                if fits && end > offset + buf.len() as u64 {
+                    // So that pieces can be kept of it when it goes. Who needs what is damaged meets the error.
+                    entry.decode_to(&work, end).ok();
+                }
+                Ok(rest)
             }
             Kind::Failed(error) => Err(error),
         }
@@ -402,7 +426,8 @@ impl Shared {
 
     /// Whether nobody has asked for a block that is worth decoding.
     fn is_fresh(&self, block: BlockIndex) -> bool {
-        !self.entries.has(block) && !self.slots.is_known_stored(block)
+        let entry = self.entries.peek(block);
+        entry.is_none_or(|entry| entry.is_kept()) && !self.slots.is_known_stored(block)
     }
 
     /// The same of what is before `end`, as far as that can be told without waiting.

@@ -1,0 +1,134 @@
+//! How far a compressed block has been decoded, and what that takes.
+
+use durin_codec::Decoder;
+use durin_format::Result;
+
+use super::entry::Work;
+use super::kept::Kept;
+use super::slot::Failure;
+
+/// Bytes that a decoder takes beside its window, as far as an estimate goes.
+const DECODER_BYTES: u64 = 1 << 16;
+
+/// The share of the cache that the state of one decoder may have for long.
+const WINDOW_SHARE: u64 = 8;
+
+/// What is left to do for a block from which somebody has got what he wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Rest {
+    /// Nothing, until somebody wants more.
+    Wait,
+    /// The rest should be decoded, too.
+    Decode,
+}
+
+/// What there is of a block.
+pub(super) enum State {
+    Fresh,
+    Partial {
+        decoder: Decoder,
+        payload: Vec<u8>,
+        decoded: Vec<u8>,
+    },
+    Whole(Vec<u8>),
+    /// It was whole or nearly so, and the memory is used for something else now.
+    Kept(Kept),
+    Failed(Failure),
+}
+
+impl State {
+    /// Copies the bytes from `offset` on; false if they are not decoded yet.
+    pub(super) fn copy(&self, offset: u64, buf: &mut [u8]) -> Result<bool> {
+        if let Self::Failed(failure) = self {
+            return Err(failure.error());
+        }
+        let offset = usize::try_from(offset).ok();
+        let Some(found) = offset.and_then(|offset| self.find(offset, buf.len())) else {
+            return Ok(false);
+        };
+        buf.copy_from_slice(found);
+        Ok(true)
+    }
+
+    /// The bytes from `offset` on, if they are there.
+    pub(super) fn find(&self, offset: usize, len: usize) -> Option<&[u8]> {
+        match self {
+            Self::Whole(decoded) | Self::Partial { decoded, .. } => {
+                decoded.get(offset..)?.get(..len)
+            }
+            Self::Kept(kept) => kept.find(offset, len),
+            Self::Fresh | Self::Failed(_) => None,
+        }
+    }
+
+    /// Whether decoding begins with the first byte.
+    pub(super) fn is_to_open(&self) -> bool {
+        matches!(self, Self::Fresh | Self::Kept(_))
+    }
+
+    /// Whether there is more to decode for what is before `end`.
+    pub(super) fn lacks(&self, end: u64) -> bool {
+        match self {
+            Self::Fresh | Self::Kept(_) => true,
+            Self::Partial {
+                decoder, decoded, ..
+            } => (decoded.len() as u64) < end.min(decoder.uncompressed_len()),
+            Self::Whole(_) | Self::Failed(_) => false,
+        }
+    }
+
+    pub(super) fn rest(&self, work: &Work<'_>) -> Rest {
+        let Self::Partial {
+            decoder, decoded, ..
+        } = self
+        else {
+            return Rest::Wait;
+        };
+        let (made, len) = (decoded.len() as u64, decoder.uncompressed_len());
+        let is_most = made.saturating_mul(1000) >= len.saturating_mul(work.whole_permille);
+        // The block without its decoder takes half as much memory.
+        let has_large_state = decoder.state_bytes().min(made) > work.bytes_max / WINDOW_SHARE;
+        // What does not stay in the cache would be decoded for nothing.
+        let fits = len <= work.bytes_max / 2;
+        if fits && (is_most || has_large_state) {
+            Rest::Decode
+        } else {
+            Rest::Wait
+        }
+    }
+
+    /// What has been decoded.
+    fn decoded(&self) -> &[u8] {
+        match self {
+            Self::Whole(decoded) | Self::Partial { decoded, .. } => decoded,
+            Self::Fresh | Self::Kept(_) | Self::Failed(_) => &[],
+        }
+    }
+
+    pub(super) fn decoded_len(&self) -> u64 {
+        self.decoded().len() as u64
+    }
+
+    pub(super) fn address(&self) -> (usize, usize) {
+        let decoded = self.decoded();
+        (decoded.as_ptr().addr(), decoded.len())
+    }
+
+    /// Bytes of memory in use. Of what was reserved and never touched the system has made nothing yet.
+    pub(super) fn bytes(&self) -> u64 {
+        match self {
+            Self::Fresh | Self::Failed(_) => DECODER_BYTES / 64,
+            Self::Whole(decoded) => decoded.len() as u64,
+            Self::Kept(kept) => kept.bytes(),
+            Self::Partial {
+                decoder,
+                payload,
+                decoded,
+            } => {
+                let decoded = decoded.len() as u64;
+                let window = decoder.state_bytes().min(decoded + DECODER_BYTES);
+                decoded + payload.len() as u64 + window
+            }
+        }
+    }
+}
