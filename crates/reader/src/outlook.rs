@@ -1,11 +1,12 @@
-//! What will still be read of each block, for those who know which files they are going to read in which order.
+//! What will be read of each block, for those who know which files they are going to read in which order.
 //!
+//! Blocks that are needed next are decoded ahead.
 //! In the order of their data most files lie in the block that is being read, and some have pieces in others here and
 //! there. A cache without room for all blocks would decode those again and again for a few bytes. So before a block goes,
 //! the cache asks here for the pieces that files of other blocks will want of it, and keeps just them.
 //!
-//! **Memory**: 12 bytes for each such piece, a sixteenth of the cache at most. For pieces beyond that, blocks are decoded
-//! when they are read.
+//! **Memory**: 12 bytes for each such piece, a sixteenth of the cache at most, and some for each block. For pieces beyond
+//! that, blocks are decoded when they are read.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -14,7 +15,7 @@ use durin_format::{BlockIndex, InodeNum, Result};
 
 use crate::chunks::Place;
 use crate::image::Image;
-use crate::sync::{AtomicU64, Ordering};
+use crate::sync::{AtomicU64, Mutex, Ordering, lock};
 
 /// The part of the cache that the list of pieces may take beside it.
 const MEMORY_SHARE: u64 = 16;
@@ -22,9 +23,11 @@ const MEMORY_SHARE: u64 = 16;
 /// Pieces of files that are looked at. In a damaged image all files could have all pieces.
 const LOOKED_AT_MAX: u64 = 1 << 24;
 
-/// The pieces that will be read.
+/// What will be read.
 pub(crate) struct Outlook {
     blocks: Vec<Wanted>,
+    /// Blocks in the order in which they are needed first, each with the file that needs it.
+    order: Vec<(u32, BlockIndex)>,
     /// Files that have been read.
     done: AtomicU64,
 }
@@ -49,34 +52,42 @@ struct Piece {
 #[derive(Debug)]
 pub struct ReadingPlan<'a> {
     image: &'a Image,
-    outlook: Option<Arc<Outlook>>,
+    outlook: Arc<Outlook>,
+    /// Blocks that were asked for, or reached before anybody did.
+    asked: Mutex<usize>,
 }
 
 impl Image {
     /// Tells that `files` are going to be read in this order by one or more threads, each as a whole: the cache of blocks
-    /// makes the best of that. Does nothing where the cache has room for all blocks.
+    /// makes the best of that.
     ///
     /// What is wrong with a file is found when it is read.
     pub fn plan_reading(&self, files: impl Iterator<Item = InodeNum>) -> ReadingPlan<'_> {
-        let outlook = (!self.cache().has_room_for_all()).then(|| Arc::new(self.outlook(files)));
-        self.cache().set_outlook(outlook.clone());
+        let outlook = Arc::new(self.outlook(files));
+        self.cache().set_outlook(Some(Arc::clone(&outlook)));
         ReadingPlan {
             image: self,
             outlook,
+            asked: Mutex::new(0),
         }
     }
 
     fn outlook(&self, files: impl Iterator<Item = InodeNum>) -> Outlook {
-        let bytes_max = self.cache().memory().bytes_max() / MEMORY_SHARE;
+        let bytes_max = match self.cache().has_room_for_all() {
+            true => 0,
+            false => self.cache().memory().bytes_max() / MEMORY_SHARE,
+        };
         let mut listing = Listing {
             blocks: vec![Wanted::default(); self.block_count() as usize],
+            order: Vec::new(),
             pieces_left: bytes_max / size_of::<Piece>() as u64,
             extents_left: LOOKED_AT_MAX,
         };
         for (number, file) in (0..).zip(files) {
-            if listing.pieces_left == 0 || listing.extents_left == 0 {
+            if listing.extents_left == 0 {
                 break;
             }
+            // What is wrong with a file is found when its turn comes.
             listing.add(self, number, file).ok();
         }
         for block in &mut listing.blocks {
@@ -84,6 +95,7 @@ impl Image {
         }
         Outlook {
             blocks: listing.blocks,
+            order: listing.order,
             done: AtomicU64::new(0),
         }
     }
@@ -92,8 +104,20 @@ impl Image {
 impl ReadingPlan<'_> {
     /// Tells that the first `count` files have been read.
     pub fn done(&self, count: usize) {
-        if let Some(outlook) = &self.outlook {
-            outlook.done.store(count as u64, Ordering::Relaxed);
+        self.outlook.done.store(count as u64, Ordering::Relaxed);
+    }
+
+    /// Tells that file number `file` is going to be read now, and has the blocks decoded that come next.
+    pub fn come_to(&self, file: usize) {
+        let (cache, order) = (self.image.cache(), &self.outlook.order);
+        let reached = order.partition_point(|(first, _)| (*first as usize) < file);
+        let mut asked = lock(&self.asked);
+        *asked = reached.max(*asked);
+        while *asked < reached + cache.depth()
+            && let Some((_, block)) = order.get(*asked)
+            && cache.prefetch_to(*block, self.outlook.end(*block))
+        {
+            *asked += 1;
         }
     }
 }
@@ -107,6 +131,7 @@ impl Drop for ReadingPlan<'_> {
 /// An outlook in the making.
 struct Listing {
     blocks: Vec<Wanted>,
+    order: Vec<(u32, BlockIndex)>,
     pieces_left: u64,
     extents_left: u64,
 }
@@ -128,6 +153,9 @@ impl Listing {
             let (Some(end), Some(wanted)) = (end, self.blocks.get_mut(block.0 as usize)) else {
                 continue;
             };
+            if wanted.end == 0 {
+                self.order.push((number, block));
+            }
             wanted.end = wanted.end.max(end);
             if *own.get_or_insert(block) != block && self.pieces_left > 0 {
                 self.pieces_left -= 1;

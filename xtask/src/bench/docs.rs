@@ -15,8 +15,9 @@ use crate::say::say;
 use crate::workspace::{self, check_options, option};
 
 /// The documents with places for figures.
-const DOCUMENTS: [&str; 6] = [
+const DOCUMENTS: [&str; 7] = [
     "README.md",
+    "docs/archives.md",
     "docs/comparison.md",
     "docs/format.md",
     "docs/levels.md",

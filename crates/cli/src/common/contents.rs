@@ -60,6 +60,11 @@ pub(crate) fn in_data_order(
     Ok((contents, errors))
 }
 
+/// Threads that decode ahead for so many that read: these would all wait for one, which decodes the block they are in.
+pub(crate) fn threads_ahead(workers: usize) -> usize {
+    if workers > 1 { workers } else { 0 }
+}
+
 /// As [`each`] for contents of an image that are read as a whole.
 pub(crate) fn each_content<S, T: Send>(
     image: &Image,
@@ -71,9 +76,11 @@ pub(crate) fn each_content<S, T: Send>(
 ) -> std::result::Result<(), Failure> {
     let plan = image.plan_reading(contents.iter().map(|content| content.inode));
     let mut done = 0;
+    plan.come_to(0);
     each(contents, workers, state, work, |content, result| {
         done += 1;
         plan.done(done);
+        plan.come_to(done);
         finish(content, result)
     })
 }

@@ -22,6 +22,7 @@ use std::process::ExitCode;
 use clap::ArgMatches;
 use durin_reader::{Image, ImageOptions, MetadataCheck};
 
+use crate::common::contents;
 use crate::common::exit::{self, Failure};
 use crate::common::logger::{Level, Logger};
 use crate::common::program::{self, Program};
@@ -78,8 +79,7 @@ fn image_options(options: &Options) -> ImageOptions {
         ..ImageOptions::default()
     };
     image.cache.bytes_max = options.tuning.cache_size;
-    // Checksums of files read every block once, from as many threads as are asked for: none is needed to read ahead.
-    image.cache.workers = 0;
+    image.cache.workers = contents::threads_ahead(worker_count(options));
     image.cache.verify_blocks = !options.actions.no_check;
     image
 }

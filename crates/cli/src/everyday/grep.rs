@@ -168,7 +168,11 @@ impl Program for Grep {
         logger: &Logger,
     ) -> std::result::Result<u8, Failure> {
         let search = search(options)?;
-        let image = options.target.open(0, logger)?;
+        let workers = options
+            .num_workers
+            .unwrap_or_else(arguments::processor_count);
+        let threads_ahead = contents::threads_ahead(workers);
+        let image = options.target.open(threads_ahead, logger)?;
         let (tops, missing) = options.target.find(&image, LastLink::Follow, logger)?;
         let entries = tops
             .into_iter()
@@ -180,9 +184,6 @@ impl Program for Grep {
             });
         let (contents, mut errors) = contents::in_data_order(&image, entries, logger)?;
         errors += missing;
-        let workers = options
-            .num_workers
-            .unwrap_or_else(arguments::processor_count);
         let has_match = output_all(
             &image,
             &search,

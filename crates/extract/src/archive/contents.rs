@@ -9,9 +9,8 @@ use std::thread;
 
 use crossbeam_channel::{Receiver, Sender, bounded};
 use durin_format::{BlockIndex, Error, InodeNum, Result};
-use durin_reader::{Attr, Place};
+use durin_reader::{Attr, Place, ReadingPlan};
 
-use super::ahead::Ahead;
 use super::layout::Layout;
 use super::member::Links;
 use super::prepare::{Position, Prepare, Prepared};
@@ -108,7 +107,7 @@ pub(super) fn read(
             run,
             wanted,
             budget,
-            ahead: Ahead::new(run, files),
+            plan: &plan,
             batch: Vec::new(),
             batch_bytes: 0,
             batch_files: 0,
@@ -198,7 +197,7 @@ struct HandOut<'a> {
     run: &'a Run<'a>,
     wanted: &'a Wanted,
     budget: Budget,
-    ahead: Ahead<'a>,
+    plan: &'a ReadingPlan<'a>,
     batch: Batch,
     batch_bytes: u64,
     batch_files: usize,
@@ -212,7 +211,7 @@ struct HandOut<'a> {
 impl HandOut<'_> {
     fn all(mut self, files: &Files) {
         for group in 0..files.len() {
-            self.ahead.come_to(group);
+            self.plan.come_to(group);
             let entries = files.entries(group);
             let names = match self.wanted.links {
                 Links::AllHaveContent => entries.len(),

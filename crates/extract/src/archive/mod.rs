@@ -7,7 +7,6 @@
 //! [`contents`] reads ahead with several threads, [`Format`](member::Format) is what each format implements; formats do
 //! not know images, and nothing else knows formats.
 
-mod ahead;
 mod contents;
 mod cpio;
 mod filter;

@@ -150,6 +150,5 @@ fn archives_keep_what_they_need_of_blocks_that_the_cache_has_no_room_for() {
         assert!(archive == expected);
         // Some are needed before their turn and once more then.
         assert!(decoded <= 3 * all, "{decoded} of {all}, {blocks} blocks");
-        eprintln!("{decoded} of {all}, {blocks} blocks");
     }
 }
