@@ -1,12 +1,15 @@
 //! From a regular file to the pieces of its content: ranges of blocks and holes.
 
-use durin_format::{BlockIndex, InodeNum, Result};
+use durin_format::{BlockIndex, Error, InodeNum, Result};
 
 use crate::image::Image;
 use crate::metadata::{Metadata, Rank};
 
 /// The offset of a chunk that says that the size of the hole is in `large_hole_size`.
 const LARGE_HOLE: u64 = 0xffff_ffff;
+
+/// Chunks that are looked at for what files have in each block, which takes a tenth of a second then.
+const CHUNKS_MAX: u64 = 1 << 24;
 
 /// Sizes are below this.
 const FILE_SIZE_MAX: u64 = i64::MAX as u64;
@@ -172,6 +175,46 @@ impl Image {
             range,
             offset: 0,
         })
+    }
+}
+
+impl Image {
+    /// For each block, the bytes that all files together have in it, each file on its own; more than anybody can read
+    /// if the metadata is damaged or very large.
+    pub(crate) fn references(&self) -> Vec<u64> {
+        let mut sums = vec![0_u64; self.block_count() as usize];
+        if self.add_references(&mut sums).is_err() {
+            sums.fill(u64::MAX);
+        }
+        sums
+    }
+
+    fn add_references(&self, sums: &mut [u64]) -> Result<()> {
+        let metadata = self.metadata();
+        let partition = &metadata.partition;
+        if metadata.tables.chunks.len() > CHUNKS_MAX {
+            return Err(Error::limit("too many chunks"));
+        }
+        let mut files = vec![0_u64; metadata.chunk_table.count() as usize];
+        for inode in partition.first_regular..partition.first_device {
+            let content = self.content_number(InodeNum(inode))?;
+            if let Some(files) = files.get_mut(content as usize) {
+                *files += 1;
+            }
+        }
+        metadata.check_chunk_order()?;
+        for (content, files) in (0..).zip(files) {
+            let range = metadata.chunk_range(content)?;
+            for index in range.start..range.end {
+                let chunk = metadata.chunk(index)?;
+                if let Place::Data { block, .. } = chunk.place
+                    && let Some(sum) = sums.get_mut(block.0 as usize)
+                {
+                    *sum = sum.saturating_add(chunk.len.saturating_mul(files));
+                }
+            }
+        }
+        Ok(())
     }
 }
 

@@ -79,6 +79,9 @@ pub struct CacheOptions {
     pub read_ahead_bytes: u64,
     /// Whether files behind one that is read are decoded ahead when files are read in the order of their directories.
     pub follows_walks: bool,
+    /// Whether who reads keeps what it has read, as the kernel does: blocks go when all that files have in them has been
+    /// read, and their memory is used for the next.
+    pub lets_go: bool,
     /// The share of a block, in thousandths, of which all of it is decoded when so much is wanted.
     pub whole_permille: u32,
     /// How memory is given back.
@@ -98,6 +101,7 @@ impl Default for CacheOptions {
             run_min: 1,
             read_ahead_bytes: 0,
             follows_walks: false,
+            lets_go: false,
             // The reference's value. The decoder and the payload, which take memory as the rest would, can go then.
             whole_permille: 800,
             tidy: Tidy::default(),

@@ -11,6 +11,9 @@ use crate::perfmon::{Operation, Perfmon};
 /// looking further costs the reader more than the early start saves.
 const LOOK_AHEAD_COUNT: usize = 64;
 
+/// Blocks of one read whose bytes are counted.
+const TALLY_LEN: usize = 8;
+
 impl Image {
     /// Reads bytes of a regular file from `offset` into `buf` and returns how many: fewer than `buf` holds only at the
     /// end of the file.
@@ -31,6 +34,9 @@ impl Image {
                 .map(|()| Ready::Yes)
         };
         let done = self.read_content(content, offset, buf, read)?;
+        if self.cache().wants_references() {
+            self.cache().set_references(self.references());
+        }
         Ok(done.unwrap_or(0))
     }
 
@@ -66,6 +72,7 @@ impl Image {
         let mut extents = self.extents_from(content, offset)?;
         let mut done = 0;
         let mut last_block = None;
+        let mut tally = Tally::default();
         while done < buf.len() {
             let Some(extent) = extents.next().transpose()? else {
                 break;
@@ -82,9 +89,13 @@ impl Image {
                         return Ok(None);
                     }
                     last_block = Some(block);
+                    tally.add(block, target.len());
                 }
             }
             done += target.len();
+        }
+        for (block, len) in tally.blocks() {
+            self.cache().note_read(block, len);
         }
         if let Some(block) = last_block {
             self.look_ahead(content, offset, offset + done as u64, block, extents);
@@ -131,6 +142,25 @@ impl Image {
         if let Some((next, end)) = next {
             self.cache().prefetch_to(next, end);
         }
+    }
+}
+
+/// How much a read has taken from which blocks. Of very many, those that come last are forgotten.
+#[derive(Default)]
+struct Tally([(Option<BlockIndex>, u64); TALLY_LEN]);
+
+impl Tally {
+    fn add(&mut self, block: BlockIndex, len: usize) {
+        let is_its =
+            |known: &&mut (Option<BlockIndex>, u64)| known.0.is_none_or(|one| one == block);
+        if let Some(known) = self.0.iter_mut().find(is_its) {
+            *known = (Some(block), known.1 + len as u64);
+        }
+    }
+
+    fn blocks(self) -> impl Iterator<Item = (BlockIndex, u64)> {
+        let known = self.0.into_iter();
+        known.map_while(|(block, len)| Some((block?, len)))
     }
 }
 

@@ -82,6 +82,8 @@ impl Plan {
         plan.measure()?;
         plan.cache
             .apply(&mut plan.image.cache, plan.preload.is_some());
+        // What the kernel has it does not ask for again.
+        plan.image.cache.lets_go = plan.file_system.cache_files;
         if single_thread {
             plan.mount.threads = 1;
         }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use durin_format::BlockIndex;
 
+use super::consumed::Consumed;
 use super::entry::Entry;
 use super::memory::CacheMemory;
 use crate::outlook::Outlook;
@@ -22,6 +23,8 @@ pub(super) struct Entries {
     memory: CacheMemory,
     /// What will be read, if that is known.
     outlook: Mutex<Option<Arc<Outlook>>>,
+    /// What has been read, if that is of interest.
+    pub(super) consumed: Option<Consumed>,
 }
 
 /// A block that could go.
@@ -57,11 +60,12 @@ impl Candidate {
 }
 
 impl Entries {
-    pub(super) fn new(memory: &CacheMemory) -> Arc<Self> {
+    pub(super) fn new(memory: &CacheMemory, lets_go: bool) -> Arc<Self> {
         let entries = Arc::new(Self {
             shards: std::array::from_fn(|_| Mutex::new(HashMap::new())),
             memory: memory.clone(),
             outlook: Mutex::new(None),
+            consumed: lets_go.then(Consumed::default),
         });
         memory.join(&entries);
         entries
@@ -69,6 +73,33 @@ impl Entries {
 
     pub(super) fn memory(&self) -> &CacheMemory {
         &self.memory
+    }
+
+    /// Memory of a block that has been read, for another of so many bytes.
+    pub(super) fn spare(&self, len: u64) -> Option<Vec<u8>> {
+        self.consumed.as_ref()?.take(self, len)
+    }
+
+    /// Whether a block has gone for good.
+    pub(super) fn is_gone(&self, block: BlockIndex) -> bool {
+        let consumed = self.consumed.as_ref();
+        consumed.is_some_and(|consumed| consumed.is_gone(block))
+    }
+
+    /// Notes that somebody needs a block that is not there.
+    pub(super) fn note_return(&self, block: BlockIndex) {
+        if let Some(consumed) = &self.consumed {
+            consumed.note_return(block);
+        }
+    }
+
+    /// Notes that bytes of a block have been read.
+    pub(super) fn note_read(&self, block: BlockIndex, len: u64) {
+        if let Some(consumed) = &self.consumed
+            && let Some(entry) = self.peek(block)
+        {
+            consumed.note(block, entry.note_read(len), len);
+        }
     }
 
     pub(super) fn set_outlook(&self, outlook: Option<Arc<Outlook>>) {

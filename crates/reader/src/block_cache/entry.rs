@@ -7,14 +7,14 @@ use durin_format::section::CompressionType;
 use durin_format::{BlockIndex, Error, Result};
 use durin_source::Source;
 
-use super::entries::Candidate;
+use super::entries::{Candidate, Entries};
 use super::kept::Kept;
 use super::memory::CacheMemory;
 use super::slot::{Failure, Slots};
 use super::state::{Rest, State};
 use super::{Counters, check_end, place};
 use crate::sections::Section;
-use crate::sync::{AtomicU64, Mutex, Ordering, RwLock, lock, read, write};
+use crate::sync::{AtomicU64, Mutex, Ordering, PoisonError, RwLock, lock, read, write};
 
 /// Bytes decoded in one go, after which others who wait for the block get their turn. A random read costs the decode of
 /// this much beyond what it needs at most; a sequential one takes a lock so much less often.
@@ -36,6 +36,8 @@ pub(super) struct Work<'a> {
     pub(super) whole_permille: u64,
     /// The most that the cache is to hold, in bytes.
     pub(super) bytes_max: u64,
+    /// Where memory comes from that is used again.
+    pub(super) entries: &'a Entries,
 }
 
 /// A compressed block in the cache.
@@ -47,6 +49,8 @@ pub(super) struct Entry {
     pub(super) used_ms: AtomicU64,
     /// How often readers came back.
     pub(super) comebacks: AtomicU64,
+    /// Bytes that readers took.
+    pub(super) read: AtomicU64,
     /// Threads that are decoding it.
     busy: AtomicU64,
     account: Mutex<Account>,
@@ -72,10 +76,18 @@ impl Entry {
             used: AtomicU64::new(0),
             used_ms: AtomicU64::new(0),
             comebacks: AtomicU64::new(0),
+            read: AtomicU64::new(0),
             busy: AtomicU64::new(0),
             account: Mutex::new(Account::default()),
             memory,
         }
+    }
+
+    /// What there is of the block.
+    pub(super) fn into_state(self) -> State {
+        self.state
+            .into_inner()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether a thread is decoding it.
@@ -221,6 +233,7 @@ impl Entry {
                 decoder,
                 payload,
                 decoded,
+                ..
             } => {
                 let len = decoder.uncompressed_len();
                 // What a reader wants too much of is no fault of the block.
@@ -293,9 +306,13 @@ impl Work<'_> {
             decoder.decode_to(&payload, &mut decoded, 0)?;
             return Ok(State::Whole(decoded));
         }
+        if let Some(spare) = self.entries.spare(decoder.uncompressed_len()) {
+            decoded = spare;
+        }
         Ok(State::Partial {
             decoder,
             payload,
+            room: decoded.capacity() as u64,
             decoded,
         })
     }

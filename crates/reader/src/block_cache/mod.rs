@@ -9,6 +9,7 @@
 //! it is counted while blocks are being decoded. `memory` says what goes, and `tidy` gives back what nobody uses.
 
 mod alone;
+mod consumed;
 mod entries;
 mod entry;
 mod kept;
@@ -120,7 +121,7 @@ impl BlockCache {
             shared: Arc::new(Shared {
                 source: Arc::clone(source),
                 slots: Slots::new(blocks, checks),
-                entries: Entries::new(&memory),
+                entries: Entries::new(&memory, options.lets_go),
                 counters: Counters::default(),
                 block_size: block_size.into(),
                 perfmon: options.perfmon.clone(),
@@ -285,6 +286,25 @@ impl BlockCache {
             .is_some_and(|readahead| readahead.request(block, end))
     }
 
+    /// Notes that a file was read, and how many bytes of a block that took.
+    pub(crate) fn note_read(&self, block: BlockIndex, len: u64) {
+        self.shared.entries.note_read(block, len);
+    }
+
+    /// Whether [`Self::set_references`] is to be called.
+    pub(crate) fn wants_references(&self) -> bool {
+        let decoded = self.shared.counters.decoded_bytes.load(Ordering::Relaxed);
+        let consumed = self.shared.entries.consumed.as_ref();
+        consumed.is_some_and(|consumed| consumed.wants_references(decoded))
+    }
+
+    /// Tells how many bytes all files together have in each block.
+    pub(crate) fn set_references(&self, references: Vec<u64>) {
+        if let Some(consumed) = &self.shared.entries.consumed {
+            consumed.set_references(references);
+        }
+    }
+
     /// Says what is going to be read, or that it is not known any more.
     pub(crate) fn set_outlook(&self, outlook: Option<Arc<Outlook>>) {
         self.shared.entries.set_outlook(outlook);
@@ -393,6 +413,7 @@ impl Shared {
                     return Ok(Rest::Wait);
                 }
                 count(&self.counters.misses);
+                self.entries.note_return(block);
                 let _timer = Perfmon::start(self.perfmon.as_deref(), Operation::BlockDecode);
                 let work = self.work(block, section, compression);
                 self.tidying();
@@ -427,12 +448,15 @@ impl Shared {
     /// Whether nobody has asked for a block that is worth decoding.
     fn is_fresh(&self, block: BlockIndex) -> bool {
         let entry = self.entries.peek(block);
-        entry.is_none_or(|entry| entry.is_kept()) && !self.slots.is_known_stored(block)
+        entry.is_none_or(|entry| entry.is_kept())
+            && !self.slots.is_known_stored(block)
+            && !self.entries.is_gone(block)
     }
 
     /// The same of what is before `end`, as far as that can be told without waiting.
     fn lacks(&self, block: BlockIndex, end: u64) -> bool {
         !self.slots.is_known_stored(block)
+            && !self.entries.is_gone(block)
             && self
                 .entries
                 .peek(block)
@@ -475,6 +499,7 @@ impl Shared {
             block_size: self.block_size,
             whole_permille: self.whole_permille,
             bytes_max: self.entries.memory().bytes_max(),
+            entries: &self.entries,
         }
     }
 }

@@ -29,6 +29,8 @@ pub(super) enum State {
         decoder: Decoder,
         payload: Vec<u8>,
         decoded: Vec<u8>,
+        /// Bytes of memory that were in use for it before the first was decoded.
+        room: u64,
     },
     Whole(Vec<u8>),
     /// It was whole or nearly so, and the memory is used for something else now.
@@ -124,8 +126,9 @@ impl State {
                 decoder,
                 payload,
                 decoded,
+                room,
             } => {
-                let decoded = decoded.len() as u64;
+                let decoded = (decoded.len() as u64).max(*room);
                 let window = decoder.state_bytes().min(decoded + DECODER_BYTES);
                 decoded + payload.len() as u64 + window
             }

@@ -12,6 +12,7 @@ mod determinism;
 mod faults;
 mod harness;
 mod input;
+mod let_go;
 mod metadata;
 mod order;
 mod read_ahead;

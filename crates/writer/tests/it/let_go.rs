@@ -1,0 +1,101 @@
+//! Blocks go when all that files have in them has been read, of images as they are built.
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+use durin_codec::Spec;
+use durin_reader::{CacheOptions, Image, ImageOptions};
+use durin_source::MemorySource;
+use durin_testkit::random::Random;
+
+use crate::harness::{build, options};
+
+const BLOCK_BITS: u32 = 20;
+const BLOCK_LEN: u64 = 1 << BLOCK_BITS;
+const LEN: usize = 80 << 20;
+
+/// An image of the tree, in blocks of a mebibyte.
+fn image(dir: &Path, lets_go: bool) -> Image {
+    let mut options = options(dir);
+    options.block_size_bits = BLOCK_BITS;
+    options.compression = Spec::parse("zstd:level=1").unwrap().into();
+    let options_of_image = ImageOptions {
+        cache: CacheOptions {
+            workers: 0,
+            lets_go,
+            ..CacheOptions::default()
+        },
+        ..ImageOptions::default()
+    };
+    let bytes = build(&options).bytes;
+    Image::open(Arc::new(MemorySource::new(bytes)), &options_of_image).unwrap()
+}
+
+/// Text in which no long part comes twice.
+fn text() -> Vec<u8> {
+    let words = Random::new(11).text(64 << 10);
+    let mut random = Random::new(12);
+    let mut text = Vec::with_capacity(LEN);
+    while text.len() < LEN {
+        let at = usize::try_from(random.below(65_000)).unwrap();
+        text.extend_from_slice(&words[at..at + 40]);
+    }
+    text.truncate(LEN);
+    text
+}
+
+/// Reads a file from front to back and compares it; returns the most that the cache held meanwhile.
+fn read(image: &Image, name: &str, expected: &[u8]) -> u64 {
+    let entry = image.resolve(name.as_bytes()).unwrap().unwrap();
+    let mut buf = vec![0; 300_000];
+    let mut offset = 0;
+    while offset < expected.len() {
+        let len = match image
+            .read_ready(entry.inode, offset as u64, &mut buf)
+            .unwrap()
+        {
+            Some(len) => len,
+            None => image.read_at(entry.inode, offset as u64, &mut buf).unwrap(),
+        };
+        assert_eq!(
+            buf[..len],
+            expected[offset..offset + len],
+            "{name} {offset}"
+        );
+        offset += len;
+    }
+    image.cache().memory().held_bytes_most()
+}
+
+#[test]
+fn a_file_that_is_streamed_takes_a_part_of_the_cache() {
+    let dir = tempfile::tempdir().unwrap();
+    let text = text();
+    fs::write(dir.path().join("a"), &text).unwrap();
+    let kept = read(&image(dir.path(), false), "a", &text);
+    assert!(kept >= LEN as u64, "{kept}");
+    let image = image(dir.path(), true);
+    let held = read(&image, "a", &text);
+    // Nobody looks before 32 MiB have been decoded.
+    assert!(held <= (36 << 20) + 2 * BLOCK_LEN, "{held}");
+    assert_eq!(image.cache().stats().decoded_bytes, LEN as u64);
+    // Somebody without the kernel's cache reads it again.
+    read(&image, "a", &text);
+    let again = image.cache().stats().decoded_bytes - LEN as u64;
+    assert!((LEN as u64 / 2..=LEN as u64).contains(&again), "{again}");
+}
+
+#[test]
+fn what_another_file_has_there_too_stays() {
+    let dir = tempfile::tempdir().unwrap();
+    let text = text();
+    for name in ["a", "b", "c"] {
+        fs::write(dir.path().join(name), &text).unwrap();
+    }
+    let image = image(dir.path(), true);
+    for name in ["a", "b", "c"] {
+        read(&image, name, &text);
+    }
+    assert_eq!(image.cache().stats().decoded_bytes, LEN as u64);
+}
