@@ -9,6 +9,7 @@
 use std::sync::Arc;
 
 use durin_format::{Error, Result};
+use durin_kernels::equal;
 
 use super::chunks::{Chunks, FragmentKey, RawChunk};
 use super::group::{NewShare, places_max};
@@ -329,10 +330,11 @@ impl<R: Reread, S: Sink> Cutter<R, S> {
                 continue;
             }
             let after = self.history.equal_after(*place, &data.bytes[at..]);
-            let before = if after == 0 || self.is_periodic(data, start, *place, at, after) {
+            let (place, after) = self.move_back(*place, &data.bytes[at..], after);
+            let before = if after == 0 || self.is_periodic(data, start, place, at, after) {
                 0
             } else {
-                self.history.equal_before(*place, &data.bytes[start..at])
+                self.history.equal_before(place, &data.bytes[start..at])
             };
             self.work_left = self.work_left.saturating_sub(after + before);
             let begin = self.round_up(at - before);
@@ -343,12 +345,27 @@ impl<R: Reread, S: Sink> Cutter<R, S> {
                 place: place + begin as u64 - at as u64,
             };
             if !self.is_worth(data, start, &repetition) {
-                self.refused.add(*place, at, at + after);
+                self.refused.add(place, at, at + after);
             } else if best.is_none_or(|best| end - begin > best.end - best.begin) {
                 best = Some(repetition);
             }
         }
         best
+    }
+
+    /// Where `after` bytes of a place end with its block or with what is stored, and the data go on with the same byte all over, zeros mostly,
+    /// there may be more before the place; returns the better place and how many bytes are equal there.
+    fn move_back(&mut self, place: Place, data: &[u8], after: usize) -> (Place, usize) {
+        if after == 0 || !self.is_end(place, after) {
+            return (place, after);
+        }
+        let run = 1 + equal::prefix(data, &data[1..]);
+        if run <= after {
+            return (place, after);
+        }
+        let back = self.history.equal_before(place, &data[..run]);
+        self.work_left = self.work_left.saturating_sub(back);
+        (place - back as u64, run.min(after + back))
     }
 
     /// Whether a repetition saves more than its chunk costs; `start` is the first byte that is not stored.
@@ -358,6 +375,9 @@ impl<R: Reread, S: Sink> Cutter<R, S> {
         };
         let block = self.history.block_of(repetition.place);
         let open = self.history.open_block();
+        if self.is_periodic(data, start, repetition.place, repetition.begin, len) {
+            return false;
+        }
         if block != open {
             if len < self.rules.least {
                 return false;
@@ -366,14 +386,16 @@ impl<R: Reread, S: Sink> Cutter<R, S> {
             let own = has_more.then_some(open);
             return len >= self.spread.required(self.rules.least, block, own);
         }
-        if self.is_periodic(data, start, repetition.place, repetition.begin, len) {
-            return false;
-        }
         len >= self.rules.least_same_block
     }
 
-    /// Whether a repetition of `len` bytes at `at` ends only because what is stored ends, and begins again behind that,
-    /// so that it would be longer if more were stored first; `start` is the first byte that is not stored.
+    /// Whether `len` bytes at a place are the last of what is stored, or of their block.
+    fn is_end(&self, place: Place, len: usize) -> bool {
+        place + len as u64 == self.history.end() || self.history.ends_block(place, len)
+    }
+
+    /// Whether a repetition of `len` bytes at `at` ends only because what is stored ends, or its block, and begins again
+    /// behind that, so that it would be longer if more were stored first; `start` is the first byte that is not stored.
     fn is_periodic(
         &self,
         data: &Data<'_>,
@@ -382,8 +404,8 @@ impl<R: Reread, S: Sink> Cutter<R, S> {
         at: usize,
         len: usize,
     ) -> bool {
-        let is_at_end = place + len as u64 == self.history.end();
-        if !is_at_end || at - start + len >= self.rules.least_periodic {
+        // Otherwise zeros, say, would be cut into repetitions of the last kilobytes of an earlier block.
+        if !self.is_end(place, len) || at - start + len >= self.rules.least_periodic {
             return false;
         }
         let rest = &data.bytes[at + len..];

@@ -192,6 +192,11 @@ impl<R: Reread> History<R> {
             .is_some_and(|len| *len as usize == offset)
     }
 
+    /// Returns whether `len` bytes at a place are the last ones of a finished block.
+    pub(super) fn ends_block(&self, place: Place, len: usize) -> bool {
+        self.is_block_end(self.block_of(place), self.offset_of(place) + len)
+    }
+
     /// Returns how many first bytes of `data` are at `place`, as far as its block goes.
     pub(super) fn equal_after(&mut self, place: Place, data: &[u8]) -> usize {
         let block = self.block_of(place);

@@ -6,6 +6,7 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
+use durin_codec::Spec;
 use durin_testkit::random::Random;
 use durin_writer::{BuildOptions, Report, Stats};
 
@@ -181,4 +182,28 @@ fn small_files_touch_few_blocks() {
     assert!(report.segment_saved_bytes > 500_000, "{report:?}");
     let average = report.small_file_blocks * 100 / report.small_files;
     assert!(average <= 130, "{average} of {report:?}");
+}
+
+#[test]
+fn a_long_run_of_one_byte_takes_few_chunks() {
+    const BLOCK_BITS: u32 = 18;
+    const LEN: usize = 24 << 20;
+    let dir = tempfile::tempdir().unwrap();
+    let mut data = Random::new(3).bytes(100_000);
+    data.resize(LEN, 0);
+    data.extend(Random::new(4).bytes(100_000));
+    fs::write(dir.path().join("disk"), &data).unwrap();
+    for window_size in [9, 12] {
+        let mut options = searching(dir.path());
+        options.block_size_bits = BLOCK_BITS;
+        options.window_size = window_size.into();
+        options.compression = Spec::parse("lz4").unwrap().into();
+        let built = build(&options);
+        let image = built.image();
+        let inode = image.resolve(b"disk").unwrap().unwrap().inode;
+        // A piece of the input begins each mebibyte, and a block each 256 KiB.
+        let chunks = image.chunk_count(inode).unwrap() as usize;
+        assert!(chunks <= 8 * (LEN >> BLOCK_BITS), "{chunks}");
+        assert!(built.files()["disk"] == data);
+    }
 }
