@@ -141,7 +141,10 @@ impl Listing {
         let mut own = None;
         for extent in image.chunks(file)? {
             let extent = extent?;
-            self.extents_left = self.extents_left.saturating_sub(1);
+            let Some(left) = self.extents_left.checked_sub(1) else {
+                break;
+            };
+            self.extents_left = left;
             let Place::Data { block, offset } = extent.place else {
                 continue;
             };

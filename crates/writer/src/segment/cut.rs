@@ -353,13 +353,14 @@ impl<R: Reread, S: Sink> Cutter<R, S> {
         best
     }
 
-    /// Where `after` bytes of a place end with its block or with what is stored, and the data go on with the same byte all over, zeros mostly,
-    /// there may be more before the place; returns the better place and how many bytes are equal there.
+    /// Where `after` bytes of a place end with its block or with what is stored, and the data go on with the same byte all
+    /// over, zeros mostly, there may be more before the place; returns the better place and how many bytes are equal there.
     fn move_back(&mut self, place: Place, data: &[u8], after: usize) -> (Place, usize) {
         if after == 0 || !self.is_end(place, after) {
             return (place, after);
         }
         let run = 1 + equal::prefix(data, &data[1..]);
+        self.work_left = self.work_left.saturating_sub(run);
         if run <= after {
             return (place, after);
         }
