@@ -7,8 +7,9 @@ use durin_codec::Decoder;
 use durin_format::section::CompressionType;
 use durin_format::{BlockIndex, ErrorKind, Result};
 
+use super::BlockCache;
+use super::shared::{Shared, check_end, place};
 use super::slot::Kind;
-use super::{BlockCache, Shared, check_end, place};
 use crate::payload;
 use crate::perfmon::{Operation, Perfmon};
 use crate::sync::Ordering;

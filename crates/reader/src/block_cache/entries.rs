@@ -6,8 +6,9 @@ use std::sync::Arc;
 use durin_format::BlockIndex;
 
 use super::consumed::Consumed;
-use super::entry::Entry;
+use super::entry::{Attempt, Entry, Form};
 use super::memory::CacheMemory;
+use super::packing::BlockSet;
 use crate::outlook::Outlook;
 use crate::sync::{Mutex, Ordering, lock};
 
@@ -25,6 +26,11 @@ pub(super) struct Entries {
     outlook: Mutex<Option<Arc<Outlook>>>,
     /// What has been read, if that is of interest.
     pub(super) consumed: Option<Consumed>,
+    block_count: u32,
+    /// Blocks that had to go for want of room.
+    thrown_out: BlockSet,
+    /// Blocks that packing does not make smaller.
+    unpackable: BlockSet,
 }
 
 /// A block that could go.
@@ -40,8 +46,9 @@ pub(super) struct Candidate {
     pub(super) cost: u64,
     /// Whether readers came back to it.
     pub(super) is_protected: bool,
-    /// Whether there are only pieces of it.
-    pub(super) is_kept: bool,
+    pub(super) form: Form,
+    /// Whether it had to go before, and readers came back.
+    pub(super) has_returned: bool,
     /// Where its data is in memory.
     pub(super) address: (usize, usize),
 }
@@ -60,12 +67,16 @@ impl Candidate {
 }
 
 impl Entries {
-    pub(super) fn new(memory: &CacheMemory, lets_go: bool) -> Arc<Self> {
+    /// No entry of `block_count` blocks.
+    pub(super) fn new(memory: &CacheMemory, block_count: u32, lets_go: bool) -> Arc<Self> {
         let entries = Arc::new(Self {
             shards: std::array::from_fn(|_| Mutex::new(HashMap::new())),
             memory: memory.clone(),
             outlook: Mutex::new(None),
             consumed: lets_go.then(Consumed::default),
+            block_count,
+            thrown_out: BlockSet::default(),
+            unpackable: BlockSet::default(),
         });
         memory.join(&entries);
         entries
@@ -124,6 +135,20 @@ impl Entries {
         }
     }
 
+    /// Packs a block that has not been used for `age`; false if it is as it was.
+    pub(super) fn pack(&self, block: BlockIndex, age: u64) -> bool {
+        let attempt = self.peek(block).map(|entry| entry.pack(age));
+        if attempt == Some(Attempt::TooLarge) {
+            self.unpackable.insert(block, self.block_count);
+        }
+        attempt == Some(Attempt::Packed)
+    }
+
+    /// Notes that a block went for want of room.
+    pub(super) fn note_thrown_out(&self, block: BlockIndex) {
+        self.thrown_out.insert(block, self.block_count);
+    }
+
     /// The entry of a block if there is one, which that does not make used.
     pub(super) fn peek(&self, block: BlockIndex) -> Option<Arc<Entry>> {
         lock(self.shard(block)).get(&block.0).map(Arc::clone)
@@ -138,11 +163,11 @@ impl Entries {
 
     /// The entry of a block, made when there is none, and used now.
     pub(super) fn of(&self, block: BlockIndex) -> Arc<Entry> {
-        let entry = Arc::clone(
-            lock(self.shard(block))
-                .entry(block.0)
-                .or_insert_with(|| Arc::new(Entry::new(self.memory.clone()))),
-        );
+        let make = || {
+            let has_returned = self.thrown_out.contains(block) && !self.unpackable.contains(block);
+            Arc::new(Entry::new(self.memory.clone(), has_returned))
+        };
+        let entry = Arc::clone(lock(self.shard(block)).entry(block.0).or_insert_with(make));
         self.touch(&entry);
         entry
     }
@@ -153,9 +178,11 @@ impl Entries {
         entry
             .used_ms
             .store(self.memory.note_use(), Ordering::Relaxed);
-        if before > 0 && now.saturating_sub(before) >= COMEBACK_USES {
+        let gap = now.saturating_sub(before);
+        if before > 0 && gap >= COMEBACK_USES {
             entry.comebacks.fetch_add(1, Ordering::Relaxed);
         }
+        entry.note_use(gap);
     }
 
     /// All that is not being decoded.

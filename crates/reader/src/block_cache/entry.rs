@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use durin_codec::Decoder;
+use durin_codec::{Decoder, Packed};
 use durin_format::section::CompressionType;
 use durin_format::{BlockIndex, Error, Result};
 use durin_source::Source;
@@ -10,9 +10,9 @@ use durin_source::Source;
 use super::entries::{Candidate, Entries};
 use super::kept::Kept;
 use super::memory::CacheMemory;
+use super::shared::{Counters, check_end, place};
 use super::slot::{Failure, Slots};
 use super::state::{Rest, State};
-use super::{Counters, check_end, place};
 use crate::sections::Section;
 use crate::sync::{AtomicU64, Mutex, Ordering, PoisonError, RwLock, lock, read, write};
 
@@ -22,6 +22,9 @@ const STEP_LEN: u64 = 256 << 10;
 
 /// Pieces of a block are kept in place of it when they are no more than this part of it.
 const KEPT_SHARE: u64 = 2;
+
+/// A block is packed where it takes so many quarters of its size at most.
+const PACKED_QUARTERS: usize = 3;
 
 /// What an entry needs to know to decode its block.
 pub(super) struct Work<'a> {
@@ -51,6 +54,10 @@ pub(super) struct Entry {
     pub(super) comebacks: AtomicU64,
     /// Bytes that readers took.
     pub(super) read: AtomicU64,
+    /// Whether it had to go before, and readers came back.
+    has_returned: bool,
+    /// How long it had not been used when it was packed, on the clock of the cache; 0: it is not packed.
+    packed_age: AtomicU64,
     /// Threads that are decoding it.
     busy: AtomicU64,
     account: Mutex<Account>,
@@ -63,15 +70,39 @@ struct Account {
     bytes: u64,
     cost: u64,
     address: (usize, usize),
-    /// There are only pieces of it.
-    is_kept: bool,
+    form: Form,
     /// The cache has thrown the entry out; what readers still do with it is not counted.
     is_closed: bool,
 }
 
+/// What there is of a block in memory, as the cache counts it.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+pub(super) enum Form {
+    /// The beginning of it, or nothing.
+    #[default]
+    Partial,
+    Whole,
+    /// The pieces that are still wanted.
+    Pieces,
+    Packed,
+}
+
+/// What came of packing a block.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Attempt {
+    Packed,
+    /// Packed it would not be much smaller. Nothing has changed.
+    TooLarge,
+    /// Somebody is changing it. Nothing has changed.
+    InUse,
+}
+
 impl Entry {
-    pub(super) fn new(memory: CacheMemory) -> Self {
+    /// An entry of which nothing is there. `has_returned` if there was one that had to go.
+    pub(super) fn new(memory: CacheMemory, has_returned: bool) -> Self {
         Self {
+            has_returned,
+            packed_age: AtomicU64::new(0),
             state: RwLock::new(State::Fresh),
             used: AtomicU64::new(0),
             used_ms: AtomicU64::new(0),
@@ -104,7 +135,8 @@ impl Entry {
             bytes: account.bytes,
             cost: account.cost,
             is_protected: self.comebacks.load(Ordering::Relaxed) > 0,
-            is_kept: account.is_kept,
+            form: account.form,
+            has_returned: self.has_returned,
             address: account.address,
         }
     }
@@ -127,7 +159,7 @@ impl Entry {
             // Another reader may have decoded them while this one waited.
             let mut state = write(&self.state);
             if state.copy(offset, buf)? {
-                return Ok(state.rest(work));
+                return Ok(self.rest(&state, work));
             }
             self.step(&mut state, work, |len| check_end(end, len).map(|()| end))?;
         }
@@ -143,13 +175,21 @@ impl Entry {
                 return Err(failure.error());
             }
             if !state.lacks(end) {
-                if state.rest(work) == Rest::Wait {
+                if self.rest(&state, work) == Rest::Wait {
                     return Ok(());
                 }
                 end = u64::MAX;
             }
             self.step(&mut state, work, |len| Ok(end.min(len)))?;
         }
+    }
+
+    /// What is left to do. Readers who come back will come again, and only all of a block can be packed.
+    fn rest(&self, state: &State, work: &Work<'_>) -> Rest {
+        state.rest(
+            work,
+            self.has_returned && self.memory.packing().has_credit(work.block_size),
+        )
     }
 
     /// Whether somebody has to decode for what is before `end`, as far as that can be told without waiting.
@@ -166,6 +206,7 @@ impl Entry {
         match &*state {
             State::Whole(decoded) => Ok(decoded.len() as u64),
             State::Partial { decoder, .. } => Ok(decoder.uncompressed_len()),
+            State::Packed(packed) => Ok(packed.len() as u64),
             State::Failed(failure) => Err(failure.error()),
             State::Fresh | State::Kept(_) => Ok(0),
         }
@@ -173,7 +214,7 @@ impl Entry {
 
     /// Whether there are only pieces of it.
     pub(super) fn is_kept(&self) -> bool {
-        lock(&self.account).is_kept
+        lock(&self.account).form == Form::Pieces
     }
 
     /// Gives back all memory but that of the ranges, which are in order. False if that would not be worth it or somebody
@@ -183,21 +224,54 @@ impl Entry {
             return false;
         };
         let before = state.bytes();
-        let copied = Kept::copy(ranges, |offset, len| state.find(offset, len));
+        let append = |offset, len, to: &mut Vec<u8>| state.append(offset, len, to);
+        let copied = Kept::copy(ranges, append);
         let is_worth_it = |kept: &Kept| !kept.is_empty() && kept.bytes() < before / KEPT_SHARE;
         let Some(kept) = copied.filter(is_worth_it) else {
             return false;
         };
+        self.replace(&mut state, State::Kept(kept), Form::Pieces)
+    }
+
+    /// Packs a whole block, which has not been used for `age` on the clock of the cache. For the thread that throws out.
+    pub(super) fn pack(&self, age: u64) -> Attempt {
+        let packed = match self.state.try_read().as_deref() {
+            Ok(State::Whole(decoded)) => Packed::new(decoded, decoded.len() / 4 * PACKED_QUARTERS),
+            _ => return Attempt::InUse,
+        };
+        let Some(packed) = packed else {
+            return Attempt::TooLarge;
+        };
+        // Nobody but this thread makes anything else of a whole block, and who holds the lock only copies from it.
+        let mut state = write(&self.state);
+        self.packed_age.store(age.max(1), Ordering::Relaxed);
+        if self.replace(&mut state, State::Packed(packed), Form::Packed) {
+            Attempt::Packed
+        } else {
+            Attempt::InUse
+        }
+    }
+
+    /// Replaces what there is of the block by less; false if the entry has been thrown out.
+    fn replace(&self, state: &mut State, less: State, form: Form) -> bool {
         let mut account = lock(&self.account);
         if account.is_closed {
             return false;
         }
         // To decode it again costs what it did.
-        let before = std::mem::replace(&mut account.bytes, kept.bytes());
-        (account.address, account.is_kept) = ((0, 0), true);
-        self.memory.recount(before, kept.bytes());
-        *state = State::Kept(kept);
+        let before = std::mem::replace(&mut account.bytes, less.bytes());
+        (account.address, account.form) = ((0, 0), form);
+        self.memory.recount(before, less.bytes());
+        *state = less;
         true
+    }
+
+    /// Notes a use, `gap` after the last one: without packing the block would not have been there.
+    pub(super) fn note_use(&self, gap: u64) {
+        let age = self.packed_age.load(Ordering::Relaxed);
+        if age > 0 && gap >= age {
+            self.memory.packing().earn(lock(&self.account).cost);
+        }
     }
 
     /// Takes the entry out of the books and returns what it counted for.
@@ -216,7 +290,7 @@ impl Entry {
         let bytes = state.bytes();
         let before = std::mem::replace(&mut account.bytes, bytes);
         account.cost = state.decoded_len() * cost_of(compression);
-        (account.address, account.is_kept) = (state.address(), false);
+        (account.address, account.form) = (state.address(), state.form());
         self.memory.recount(before, bytes);
     }
 
@@ -228,7 +302,10 @@ impl Entry {
         wanted: impl FnOnce(u64) -> Result<u64>,
     ) -> Result<()> {
         let result = match state {
-            State::Fresh | State::Kept(_) => work.open().map(|opened| *state = opened),
+            State::Fresh | State::Kept(_) | State::Packed(_) => {
+                self.packed_age.store(0, Ordering::Relaxed);
+                work.open().map(|opened| *state = opened)
+            }
             State::Partial {
                 decoder,
                 payload,

@@ -12,24 +12,23 @@ pub(super) struct Kept {
 }
 
 impl Kept {
-    /// Copies the ranges, which are in order, as far as `find` has them. `None` if there is no memory.
-    pub(super) fn copy<'a>(
-        ranges: Vec<Range<u32>>,
-        find: impl Fn(usize, usize) -> Option<&'a [u8]>,
+    /// Copies the ranges, which are in order, as far as `append` has them, which says so and appends them to what it is
+    /// given. `None` if there is no memory.
+    pub(super) fn copy(
+        mut ranges: Vec<Range<u32>>,
+        append: impl Fn(usize, usize, &mut Vec<u8>) -> bool,
     ) -> Option<Self> {
-        let found = |range: &Range<u32>| find(range.start as usize, range.len());
-        let ranges: Vec<_> = ranges
-            .into_iter()
-            .filter(|range| found(range).is_some())
-            .collect();
         let mut data = Vec::new();
         data.try_reserve_exact(ranges.iter().map(ExactSizeIterator::len).sum())
             .ok()?;
         let mut starts = Vec::with_capacity(ranges.len());
-        for bytes in ranges.iter().filter_map(found) {
-            starts.push(data.len());
-            data.extend_from_slice(bytes);
-        }
+        ranges.retain(|range| {
+            let start = data.len();
+            let is_there = append(range.start as usize, range.len(), &mut data);
+            starts.extend(is_there.then_some(start));
+            is_there
+        });
+        data.shrink_to_fit();
         Some(Self {
             ranges,
             starts,
@@ -67,7 +66,12 @@ mod tests {
     use super::*;
 
     fn copy<'a>(ranges: &[Range<u32>], find: impl Fn(usize, usize) -> Option<&'a [u8]>) -> Kept {
-        Kept::copy(ranges.to_vec(), find).expect("there is memory")
+        let append = |offset, len, to: &mut Vec<u8>| {
+            let found = find(offset, len);
+            to.extend_from_slice(found.unwrap_or_default());
+            found.is_some()
+        };
+        Kept::copy(ranges.to_vec(), append).expect("there is memory")
     }
 
     #[test]

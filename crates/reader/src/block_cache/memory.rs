@@ -10,6 +10,8 @@ use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use super::entries::{Candidate, Entries};
+use super::entry::Form;
+use super::packing::Packing;
 use crate::sync::{AtomicU64, Mutex, Ordering, lock};
 
 /// When there is no room, this share (in eighths) of what may be held is kept. Choosing takes a pass over all
@@ -21,6 +23,15 @@ const PROTECTED_QUARTERS: u64 = 3;
 
 /// The share of the memory that pieces of blocks may have, which are kept until somebody reads them.
 const PIECES_SHARE: u64 = 2;
+
+/// Why blocks go.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Reason {
+    /// There is no room for others, and they may be wanted again.
+    Room,
+    /// Nobody uses them.
+    Idle,
+}
 
 /// A block, or pieces of one, and the image it is of.
 type Member = (Arc<Entries>, Candidate);
@@ -36,10 +47,12 @@ struct Shared {
     /// Counts uses; what was used last has the highest number.
     clock: AtomicU64,
     evictions: AtomicU64,
+    packed_bytes: AtomicU64,
     started: Instant,
     /// Milliseconds from the start to the last use, about.
     last_use: AtomicU64,
     members: Mutex<Vec<Weak<Entries>>>,
+    packing: Packing,
     /// Held by the one thread that throws out.
     trimming: Mutex<()>,
 }
@@ -54,9 +67,11 @@ impl CacheMemory {
             held_most: AtomicU64::new(0),
             clock: AtomicU64::new(0),
             evictions: AtomicU64::new(0),
+            packed_bytes: AtomicU64::new(0),
             started: Instant::now(),
             last_use: AtomicU64::new(0),
             members: Mutex::new(Vec::new()),
+            packing: Packing::new(bytes_max),
             trimming: Mutex::new(()),
         }))
     }
@@ -85,8 +100,16 @@ impl CacheMemory {
         members.push(Arc::downgrade(entries));
     }
 
+    pub(super) fn packing(&self) -> &Packing {
+        &self.0.packing
+    }
+
     pub(super) fn evictions(&self) -> u64 {
         self.0.evictions.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn packed_bytes(&self) -> u64 {
+        self.0.packed_bytes.load(Ordering::Relaxed)
     }
 
     /// The time of a use.
@@ -122,22 +145,22 @@ impl CacheMemory {
         self.0.held_most.fetch_max(held, Ordering::Relaxed);
     }
 
-    /// Throws out until there is room. What is being decoded stays, so that a cache smaller than a block still decodes
-    /// each block once.
+    /// Throws out or packs until there is room. What is being decoded stays, so that a cache smaller than a block still
+    /// decodes each block once.
     pub(super) fn trim(&self) {
         if self.held_bytes() <= self.0.bytes_max {
             return;
         }
         let _one_at_a_time = lock(&self.0.trimming);
         if self.held_bytes() > self.0.bytes_max {
-            self.throw_out_down_to(self.0.bytes_max / 8 * KEPT_EIGHTHS);
+            self.make_room(self.0.bytes_max / 8 * KEPT_EIGHTHS, Reason::Room);
         }
     }
 
     /// Throws out until at most so many bytes are held.
     pub(super) fn shrink(&self, bytes: u64) {
         let _one_at_a_time = lock(&self.0.trimming);
-        self.throw_out_down_to(bytes);
+        self.make_room(bytes, Reason::Idle);
     }
 
     /// Throws out what `is_to_go` says.
@@ -150,7 +173,7 @@ impl CacheMemory {
         }
     }
 
-    fn throw_out_down_to(&self, bytes: u64) {
+    fn make_room(&self, bytes: u64, reason: Reason) {
         let mut all = self.candidates();
         let now = self.0.clock.load(Ordering::Relaxed);
         protect(&mut all, self.0.bytes_max / 4 * PROTECTED_QUARTERS);
@@ -162,17 +185,42 @@ impl CacheMemory {
             if self.held_bytes() <= bytes {
                 break;
             }
-            if !entries.reduce(candidate.block) {
-                self.throw_out(&entries, &candidate);
+            if entries.reduce(candidate.block)
+                || (reason == Reason::Room && self.pack(&entries, &candidate, now))
+            {
+                continue;
             }
+            if reason == Reason::Room {
+                entries.note_thrown_out(candidate.block);
+            }
+            self.throw_out(&entries, &candidate);
         }
+    }
+
+    /// Packs a block that readers came back to, if that pays.
+    fn pack(&self, entries: &Entries, candidate: &Candidate, now: u64) -> bool {
+        if !candidate.has_returned || candidate.form != Form::Whole {
+            return false;
+        }
+        if !self.packing().has_credit(candidate.bytes) {
+            self.packing().pass(candidate.bytes);
+            return false;
+        }
+        self.packing().spend(candidate.bytes);
+        let is_packed = entries.pack(candidate.block, now.saturating_sub(candidate.used));
+        if is_packed {
+            let bytes = &self.0.packed_bytes;
+            bytes.fetch_add(candidate.bytes, Ordering::Relaxed);
+        }
+        is_packed
     }
 
     /// Throws out pieces of blocks that have been read, and those worth least if there are too many. Takes `sorted`
     /// blocks and pieces, and returns the blocks.
     fn throw_out_pieces(&self, sorted: Vec<Member>, bytes_max: u64) -> Vec<Member> {
-        let (pieces, blocks): (Vec<_>, Vec<_>) =
-            sorted.into_iter().partition(|(_, one)| one.is_kept);
+        let (pieces, blocks): (Vec<_>, Vec<_>) = sorted
+            .into_iter()
+            .partition(|(_, one)| one.form == Form::Pieces);
         let (wanted, read): (Vec<_>, Vec<_>) = pieces
             .into_iter()
             .partition(|(entries, one)| entries.wants(one.block));

@@ -6,7 +6,8 @@
 //!
 //! A hit takes one short lock of a shard of the map and one shared lock of the entry.
 //! **Memory**: [`CacheOptions::bytes_max`], or what is being decoded if that is more, and what readers still hold;
-//! it is counted while blocks are being decoded. `memory` says what goes, and `tidy` gives back what nobody uses.
+//! it is counted while blocks are being decoded. `memory` says what goes, `packing` holds more in the same memory for
+//! readers who come back, and `tidy` gives back what nobody uses.
 
 mod alone;
 mod consumed;
@@ -14,6 +15,8 @@ mod entries;
 mod entry;
 mod kept;
 mod memory;
+mod packing;
+mod shared;
 mod slot;
 mod state;
 mod tidy;
@@ -22,20 +25,20 @@ pub use memory::CacheMemory;
 
 use std::sync::Arc;
 
-use durin_format::{BlockIndex, Error, Result};
+use durin_format::{BlockIndex, Result};
 use durin_source::Source;
 
 use self::entries::Entries;
-use self::slot::{Kind, Slots};
+use self::shared::{Counters, Shared, place};
+use self::slot::Slots;
 use self::state::Rest;
-use self::tidy::Tidying;
-use crate::options::{CacheOptions, Tidy};
+use crate::options::CacheOptions;
 use crate::outlook::Outlook;
-use crate::perfmon::{Operation, Perfmon};
+use crate::perfmon::Perfmon;
 use crate::readahead::Readahead;
 use crate::sections::Section;
 use crate::sequence::BlockRun;
-use crate::sync::{AtomicU64, OnceLock, Ordering};
+use crate::sync::{OnceLock, Ordering};
 
 /// Blocks that a cache must have room for before other files have theirs decoded ahead: a smaller one would throw out what
 /// is in use.
@@ -52,6 +55,8 @@ pub struct CacheStats {
     pub decoded_bytes: u64,
     /// Blocks thrown out.
     pub evictions: u64,
+    /// Bytes decoded that were packed instead of thrown out.
+    pub packed_bytes: u64,
     /// Bytes held now.
     pub held_bytes: u64,
 }
@@ -78,27 +83,6 @@ pub struct BlockCache {
     readahead: OnceLock<Option<Readahead>>,
 }
 
-/// What readers and worker threads use together.
-pub(crate) struct Shared {
-    source: Arc<dyn Source>,
-    slots: Slots,
-    entries: Arc<Entries>,
-    counters: Counters,
-    /// Uncompressed size that no block exceeds.
-    block_size: u64,
-    perfmon: Option<Arc<Perfmon>>,
-    whole_permille: u64,
-    tidy: Tidy,
-    tidying: OnceLock<Option<Tidying>>,
-}
-
-#[derive(Default)]
-pub(crate) struct Counters {
-    hits: AtomicU64,
-    misses: AtomicU64,
-    pub(crate) decoded_bytes: AtomicU64,
-}
-
 impl BlockCache {
     pub(crate) fn new(
         source: &Arc<dyn Source>,
@@ -117,11 +101,13 @@ impl BlockCache {
             None => CacheMemory::new(options.bytes_max),
         };
         let bytes_max = memory.bytes_max();
+        let slots = Slots::new(blocks, checks);
+        let block_count = slots.count();
         Self {
             shared: Arc::new(Shared {
                 source: Arc::clone(source),
-                slots: Slots::new(blocks, checks),
-                entries: Entries::new(&memory, options.lets_go),
+                slots,
+                entries: Entries::new(&memory, block_count, options.lets_go),
                 counters: Counters::default(),
                 block_size: block_size.into(),
                 perfmon: options.perfmon.clone(),
@@ -364,6 +350,7 @@ impl BlockCache {
             misses: counters.misses.load(Ordering::Relaxed),
             decoded_bytes: counters.decoded_bytes.load(Ordering::Relaxed),
             evictions: self.memory().evictions(),
+            packed_bytes: self.memory().packed_bytes(),
             held_bytes: self.memory().held_bytes(),
         }
     }
@@ -376,147 +363,4 @@ impl std::fmt::Debug for BlockCache {
             .field("stats", &self.stats())
             .finish_non_exhaustive()
     }
-}
-
-impl Shared {
-    fn read_ready(&self, block: BlockIndex, offset: u64, buf: &mut [u8]) -> Result<Ready> {
-        let timer = Perfmon::start(self.perfmon.as_deref(), Operation::BlockGet);
-        let copied = self
-            .entries
-            .find(block)
-            .map(|entry| entry.copy(offset, buf));
-        if !copied.unwrap_or(Ok(false))? {
-            timer.discard();
-            return Ok(Ready::No);
-        }
-        self.counters.hits.fetch_add(1, Ordering::Relaxed);
-        Ok(Ready::Yes)
-    }
-
-    fn read(&self, block: BlockIndex, offset: u64, buf: &mut [u8]) -> Result<Rest> {
-        let _timer = Perfmon::start(self.perfmon.as_deref(), Operation::BlockGet);
-        let section = self.slots.section(block)?;
-        let end = offset.saturating_add(buf.len() as u64);
-        match self.slots.kind(self.source.as_ref(), block)? {
-            Kind::Stored => check_end(end, section.payload_len)
-                .and_then(|()| {
-                    let at = section.payload_offset + offset;
-                    crate::payload::read_exact(self.source.as_ref(), at, buf)
-                })
-                .map(|()| Rest::Wait)
-                .map_err(|error| place(error, block, section)),
-            Kind::Compressed(compression) => {
-                let entry = self.entries.of(block);
-                let count = |counter: &AtomicU64| counter.fetch_add(1, Ordering::Relaxed);
-                if entry.copy(offset, buf)? {
-                    count(&self.counters.hits);
-                    return Ok(Rest::Wait);
-                }
-                count(&self.counters.misses);
-                self.entries.note_return(block);
-                let _timer = Perfmon::start(self.perfmon.as_deref(), Operation::BlockDecode);
-                let work = self.work(block, section, compression);
-                self.tidying();
-                let rest = entry.decode_and_copy(&work, offset, buf)?;
-                let end = self
-                    .entries
-                    .outlook()
-                    .map_or(0, |outlook| outlook.end(block));
-                let fits = end <= self.entries.memory().bytes_max() / 2;
-                if fits && end > offset + buf.len() as u64 {
-                    // So that pieces can be kept of it when it goes. Who needs what is damaged meets the error.
-                    entry.decode_to(&work, end).ok();
-                }
-                Ok(rest)
-            }
-            Kind::Failed(error) => Err(error),
-        }
-    }
-
-    fn block_len(&self, block: BlockIndex) -> Result<u64> {
-        let section = self.slots.section(block)?;
-        match self.slots.kind(self.source.as_ref(), block)? {
-            Kind::Stored => Ok(section.payload_len),
-            Kind::Compressed(compression) => {
-                let entry = self.entries.of(block);
-                entry.len(&self.work(block, section, compression))
-            }
-            Kind::Failed(error) => Err(error),
-        }
-    }
-
-    /// Whether nobody has asked for a block that is worth decoding.
-    fn is_fresh(&self, block: BlockIndex) -> bool {
-        let entry = self.entries.peek(block);
-        entry.is_none_or(|entry| entry.is_kept())
-            && !self.slots.is_known_stored(block)
-            && !self.entries.is_gone(block)
-    }
-
-    /// The same of what is before `end`, as far as that can be told without waiting.
-    fn lacks(&self, block: BlockIndex, end: u64) -> bool {
-        !self.slots.is_known_stored(block)
-            && !self.entries.is_gone(block)
-            && self
-                .entries
-                .peek(block)
-                .is_none_or(|entry| entry.lacks(end))
-    }
-
-    /// Decodes a block as far as `end` for a reader to come, who will meet the error again if there is one.
-    fn decode_to(&self, block: BlockIndex, end: u64) {
-        let Ok(section) = self.slots.section(block) else {
-            return;
-        };
-        if let Ok(Kind::Compressed(compression)) = self.slots.kind(self.source.as_ref(), block) {
-            let _timer = Perfmon::start(self.perfmon.as_deref(), Operation::BlockDecodeAhead);
-            let entry = self.entries.of(block);
-            entry
-                .decode_to(&self.work(block, section, compression), end)
-                .ok();
-        }
-    }
-
-    /// Starts the thread that gives memory back, with the first block that takes some.
-    fn tidying(&self) {
-        self.tidying
-            .get_or_init(|| Tidying::start(self.entries.memory(), &self.tidy));
-    }
-
-    fn work<'a>(
-        &'a self,
-        block: BlockIndex,
-        section: &'a Section,
-        compression: durin_format::section::CompressionType,
-    ) -> entry::Work<'a> {
-        entry::Work {
-            source: self.source.as_ref(),
-            slots: &self.slots,
-            counters: &self.counters,
-            block,
-            section,
-            compression,
-            block_size: self.block_size,
-            whole_permille: self.whole_permille,
-            bytes_max: self.entries.memory().bytes_max(),
-            entries: &self.entries,
-        }
-    }
-}
-
-/// Says which block and section an error is about.
-fn place(error: Error, block: BlockIndex, section: &Section) -> Error {
-    error
-        .context(format!("block {block}"))
-        .at(section.location())
-}
-
-/// Compares the end of what is wanted with the length of a block.
-fn check_end(end: u64, len: u64) -> Result<()> {
-    if end > len {
-        return Err(Error::corrupt(format!(
-            "too short: expected {end} bytes or more, found {len}"
-        )));
-    }
-    Ok(())
 }

@@ -5,7 +5,7 @@ use durin_format::section::{CompressionType, SectionVerifier, V2_HEADER_LEN};
 use durin_format::{BlockIndex, Error, ErrorKind, Location, Result};
 use durin_source::Source;
 
-use super::place;
+use super::shared::place;
 use crate::payload;
 use crate::sections::{Section, header_of, read_v2_header};
 use crate::sync::{Mutex, OnceLock, lock};

@@ -1,9 +1,9 @@
 //! How far a compressed block has been decoded, and what that takes.
 
-use durin_codec::Decoder;
+use durin_codec::{Decoder, Packed};
 use durin_format::Result;
 
-use super::entry::Work;
+use super::entry::{Form, Work};
 use super::kept::Kept;
 use super::slot::Failure;
 
@@ -35,6 +35,8 @@ pub(super) enum State {
     Whole(Vec<u8>),
     /// It was whole or nearly so, and the memory is used for something else now.
     Kept(Kept),
+    /// All of it, in less room.
+    Packed(Packed),
     Failed(Failure),
 }
 
@@ -44,22 +46,50 @@ impl State {
         if let Self::Failed(failure) = self {
             return Err(failure.error());
         }
-        let offset = usize::try_from(offset).ok();
-        let Some(found) = offset.and_then(|offset| self.find(offset, buf.len())) else {
+        let Ok(offset) = usize::try_from(offset) else {
             return Ok(false);
         };
-        buf.copy_from_slice(found);
-        Ok(true)
+        if let Self::Packed(packed) = self {
+            return Ok(packed.copy(offset, buf));
+        }
+        let found = self.find(offset, buf.len());
+        if let Some(found) = found {
+            buf.copy_from_slice(found);
+        }
+        Ok(found.is_some())
     }
 
-    /// The bytes from `offset` on, if they are there.
-    pub(super) fn find(&self, offset: usize, len: usize) -> Option<&[u8]> {
+    /// Appends the bytes from `offset` on; false if they are not there.
+    pub(super) fn append(&self, offset: usize, len: usize, to: &mut Vec<u8>) -> bool {
+        if let Self::Packed(packed) = self {
+            let start = to.len();
+            to.resize(start + len, 0);
+            let is_there = packed.copy(offset, to.get_mut(start..).unwrap_or_default());
+            to.truncate(if is_there { start + len } else { start });
+            return is_there;
+        }
+        let found = self.find(offset, len);
+        to.extend_from_slice(found.unwrap_or_default());
+        found.is_some()
+    }
+
+    /// The bytes from `offset` on, if they are there as they are.
+    fn find(&self, offset: usize, len: usize) -> Option<&[u8]> {
         match self {
             Self::Whole(decoded) | Self::Partial { decoded, .. } => {
                 decoded.get(offset..)?.get(..len)
             }
             Self::Kept(kept) => kept.find(offset, len),
-            Self::Fresh | Self::Failed(_) => None,
+            Self::Fresh | Self::Packed(_) | Self::Failed(_) => None,
+        }
+    }
+
+    pub(super) fn form(&self) -> Form {
+        match self {
+            Self::Fresh | Self::Partial { .. } | Self::Failed(_) => Form::Partial,
+            Self::Whole(_) => Form::Whole,
+            Self::Kept(_) => Form::Pieces,
+            Self::Packed(_) => Form::Packed,
         }
     }
 
@@ -75,11 +105,12 @@ impl State {
             Self::Partial {
                 decoder, decoded, ..
             } => (decoded.len() as u64) < end.min(decoder.uncompressed_len()),
-            Self::Whole(_) | Self::Failed(_) => false,
+            Self::Whole(_) | Self::Packed(_) | Self::Failed(_) => false,
         }
     }
 
-    pub(super) fn rest(&self, work: &Work<'_>) -> Rest {
+    /// What is left to do. `is_to_stay` if what has been decoded should become a whole block.
+    pub(super) fn rest(&self, work: &Work<'_>, is_to_stay: bool) -> Rest {
         let Self::Partial {
             decoder, decoded, ..
         } = self
@@ -92,7 +123,7 @@ impl State {
         let has_large_state = decoder.state_bytes().min(made) > work.bytes_max / WINDOW_SHARE;
         // What does not stay in the cache would be decoded for nothing.
         let fits = len <= work.bytes_max / 2;
-        if fits && (is_most || has_large_state) {
+        if fits && (is_most || has_large_state || is_to_stay) {
             Rest::Decode
         } else {
             Rest::Wait
@@ -103,7 +134,7 @@ impl State {
     fn decoded(&self) -> &[u8] {
         match self {
             Self::Whole(decoded) | Self::Partial { decoded, .. } => decoded,
-            Self::Fresh | Self::Kept(_) | Self::Failed(_) => &[],
+            Self::Fresh | Self::Kept(_) | Self::Packed(_) | Self::Failed(_) => &[],
         }
     }
 
@@ -122,6 +153,7 @@ impl State {
             Self::Fresh | Self::Failed(_) => DECODER_BYTES / 64,
             Self::Whole(decoded) => decoded.len() as u64,
             Self::Kept(kept) => kept.bytes(),
+            Self::Packed(packed) => packed.memory_bytes(),
             Self::Partial {
                 decoder,
                 payload,

@@ -6,13 +6,13 @@
     reason = "tests"
 )]
 
+mod block_cache;
 mod categories;
 mod contents;
 mod determinism;
 mod faults;
 mod harness;
 mod input;
-mod let_go;
 mod metadata;
 mod order;
 mod read_ahead;

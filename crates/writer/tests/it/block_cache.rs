@@ -1,11 +1,11 @@
-//! Blocks go when all that files have in them has been read, of images as they are built.
+//! Which blocks the reader holds, and how, of images as they are built.
 
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
 use durin_codec::Spec;
-use durin_reader::{CacheOptions, Image, ImageOptions};
+use durin_reader::{CacheOptions, CacheStats, Image, ImageOptions};
 use durin_source::MemorySource;
 use durin_testkit::random::Random;
 
@@ -15,21 +15,29 @@ const BLOCK_BITS: u32 = 20;
 const BLOCK_LEN: u64 = 1 << BLOCK_BITS;
 const LEN: usize = 80 << 20;
 
-/// An image of the tree, in blocks of a mebibyte.
-fn image(dir: &Path, lets_go: bool) -> Image {
+/// An image of the tree, in blocks of a mebibyte. No thread decodes ahead.
+fn image(dir: &Path, cache: CacheOptions) -> Image {
     let mut options = options(dir);
     options.block_size_bits = BLOCK_BITS;
     options.compression = Spec::parse("zstd:level=1").unwrap().into();
     let options_of_image = ImageOptions {
         cache: CacheOptions {
             workers: 0,
-            lets_go,
-            ..CacheOptions::default()
+            ..cache
         },
         ..ImageOptions::default()
     };
     let bytes = build(&options).bytes;
     Image::open(Arc::new(MemorySource::new(bytes)), &options_of_image).unwrap()
+}
+
+/// An image whose cache lets go what has been read.
+fn image_let_go(dir: &Path, lets_go: bool) -> Image {
+    let cache = CacheOptions {
+        lets_go,
+        ..CacheOptions::default()
+    };
+    image(dir, cache)
 }
 
 /// Text in which no long part comes twice.
@@ -43,6 +51,20 @@ fn text() -> Vec<u8> {
     }
     text.truncate(LEN);
     text
+}
+
+/// Reads at random places of a file and compares; returns what the cache did for that.
+fn read_at_random(image: &Image, name: &str, expected: &[u8], reads: u32) -> CacheStats {
+    let entry = image.resolve(name.as_bytes()).unwrap().unwrap();
+    let mut random = Random::new(13);
+    for _ in 0..reads {
+        let offset = random.below(expected.len() as u64 - 4096);
+        let mut buf = [0; 4096];
+        let len = image.read_at(entry.inode, offset, &mut buf).unwrap();
+        let expected = &expected[usize::try_from(offset).unwrap()..][..len];
+        assert_eq!(buf[..len], *expected, "{name} {offset}");
+    }
+    image.cache().stats()
 }
 
 /// Reads a file from front to back and compares it; returns the most that the cache held meanwhile.
@@ -73,9 +95,9 @@ fn a_file_that_is_streamed_takes_a_part_of_the_cache() {
     let dir = tempfile::tempdir().unwrap();
     let text = text();
     fs::write(dir.path().join("a"), &text).unwrap();
-    let kept = read(&image(dir.path(), false), "a", &text);
+    let kept = read(&image_let_go(dir.path(), false), "a", &text);
     assert!(kept >= LEN as u64, "{kept}");
-    let image = image(dir.path(), true);
+    let image = image_let_go(dir.path(), true);
     let held = read(&image, "a", &text);
     // Nobody looks before 32 MiB have been decoded.
     assert!(held <= (36 << 20) + 2 * BLOCK_LEN, "{held}");
@@ -93,9 +115,45 @@ fn what_another_file_has_there_too_stays() {
     for name in ["a", "b", "c"] {
         fs::write(dir.path().join(name), &text).unwrap();
     }
-    let image = image(dir.path(), true);
+    let image = image_let_go(dir.path(), true);
     for name in ["a", "b", "c"] {
         read(&image, name, &text);
     }
     assert_eq!(image.cache().stats().decoded_bytes, LEN as u64);
+}
+
+#[test]
+fn readers_who_come_back_find_blocks_packed() {
+    let dir = tempfile::tempdir().unwrap();
+    let text = text();
+    fs::write(dir.path().join("a"), &text).unwrap();
+    let cache = CacheOptions {
+        bytes_max: LEN as u64 * 7 / 8,
+        ..CacheOptions::default()
+    };
+    let image = image(dir.path(), cache);
+    let stats = read_at_random(&image, "a", &text, 5000);
+    assert!(stats.packed_bytes > 0, "{stats:?}");
+    // An eighth of the reads would decode half of a block each.
+    assert!(stats.decoded_bytes < 3 * LEN as u64, "{stats:?}");
+    let held = image.cache().memory().held_bytes_most();
+    assert!(held <= LEN as u64 * 7 / 8 + 4 * BLOCK_LEN, "{held}");
+    // They are read in order as well as before.
+    read(&image, "a", &text);
+    let image = image_let_go(dir.path(), true);
+    assert_eq!(read_at_random(&image, "a", &text, 500).packed_bytes, 0);
+}
+
+#[test]
+fn packing_that_does_no_good_ends() {
+    let dir = tempfile::tempdir().unwrap();
+    let text = text();
+    fs::write(dir.path().join("a"), &text).unwrap();
+    let cache = CacheOptions {
+        bytes_max: LEN as u64 / 16,
+        ..CacheOptions::default()
+    };
+    let stats = read_at_random(&image(dir.path(), cache), "a", &text, 1000);
+    assert!(stats.packed_bytes > 0, "{stats:?}");
+    assert!(stats.packed_bytes < stats.decoded_bytes / 4, "{stats:?}");
 }
