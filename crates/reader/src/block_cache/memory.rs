@@ -18,6 +18,9 @@ use crate::sync::{AtomicU64, Mutex, Ordering, lock};
 /// entries, which throwing out several at a time pays for.
 const KEPT_EIGHTHS: u64 = 7;
 
+/// The same in 256ths where blocks are packed, for which a reader is waiting: each takes longer than the pass.
+const PACKED_256THS: u64 = 255;
+
 /// The share (in quarters) of the memory in which blocks that readers came back to are safe from those used once.
 const PROTECTED_QUARTERS: u64 = 3;
 
@@ -181,13 +184,16 @@ impl CacheMemory {
             let protection = a.is_protected.cmp(&b.is_protected);
             protection.then_with(|| a.worth(now).total_cmp(&b.worth(now)))
         });
+        let mut enough = bytes;
         for (entries, candidate) in self.throw_out_pieces(all, bytes / PIECES_SHARE) {
-            if self.held_bytes() <= bytes {
+            if self.held_bytes() <= enough {
                 break;
             }
-            if entries.reduce(candidate.block)
-                || (reason == Reason::Room && self.pack(&entries, &candidate, now))
-            {
+            if entries.reduce(candidate.block) {
+                continue;
+            }
+            if reason == Reason::Room && self.pack(&entries, &candidate, now) {
+                enough = bytes.max(self.0.bytes_max / 256 * PACKED_256THS);
                 continue;
             }
             if reason == Reason::Room {
