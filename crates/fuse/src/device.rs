@@ -3,7 +3,9 @@
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::time::Instant;
 
+use rustix::fs::{OFlags, fcntl_setfl};
 use rustix::io::Errno;
 use rustix::ioctl::{Setter, ioctl, opcode};
 
@@ -58,14 +60,31 @@ impl Device {
     pub(crate) fn receive(&self, buf: &mut [u8]) -> io::Result<Received> {
         loop {
             match rustix::io::read(&self.0, &mut *buf) {
-                Ok(len) => return Ok(Received::Request(len)),
                 // The request was taken back before we got it, or a signal came.
                 Err(Errno::NOENT | Errno::INTR | Errno::AGAIN) => {}
-                Err(Errno::NODEV) => return Ok(Received::End(End::Unmounted)),
-                Err(Errno::CONNABORTED) => return Ok(Received::End(End::Aborted)),
-                Err(errno) => return Err(errno.into()),
+                read => return received(read),
             }
         }
+    }
+
+    /// Looks for a request until some time; `None` if there was none. For who has this descriptor for himself.
+    pub(crate) fn watch(&self, buf: &mut [u8], until: Instant) -> io::Result<Option<Received>> {
+        // Twice a tenth of a microsecond, which a thread that sleeps costs a hundred times over.
+        fcntl_setfl(&self.0, OFlags::RDWR | OFlags::NONBLOCK)?;
+        let watched = loop {
+            match rustix::io::read(&self.0, &mut *buf) {
+                Err(Errno::NOENT | Errno::INTR | Errno::AGAIN) => {
+                    if Instant::now() >= until {
+                        break None;
+                    }
+                    // The client may be on this processor.
+                    std::thread::yield_now();
+                }
+                read => break Some(received(read)),
+            }
+        };
+        fcntl_setfl(&self.0, OFlags::RDWR)?;
+        watched.transpose()
     }
 
     /// Sends an answer.
@@ -76,6 +95,16 @@ impl Device {
                 sent => return sent.map(drop).map_err(Into::into),
             }
         }
+    }
+}
+
+/// What a read of the device gave.
+fn received(read: rustix::io::Result<usize>) -> io::Result<Received> {
+    match read {
+        Ok(len) => Ok(Received::Request(len)),
+        Err(Errno::NODEV) => Ok(Received::End(End::Unmounted)),
+        Err(Errno::CONNABORTED) => Ok(Received::End(End::Aborted)),
+        Err(errno) => Err(errno.into()),
     }
 }
 

@@ -4,7 +4,8 @@
 //! the kernel does in turn with all that wait for one. So as few wait as will do, each with its own descriptor and buffers,
 //! and each does all of a request itself. Only when one of them is about to decode or to read, and no other waits for
 //! requests, another takes its place: one that is `parked`, or a new one, up to a limit. So `ls` never waits for a slow block.
-//! A thread that finds that others wait has done its part, and is parked or ends.
+//! A thread that finds that others wait has done its part, and is parked or ends. One that waits alone looks for the next
+//! request for a moment before it sleeps (`watch`).
 //!
 //! With io_uring (`rings`) it is the same for each of the kernel's queues, but that threads stay.
 
@@ -13,15 +14,18 @@ use std::num::NonZero;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{Builder, Scope};
+use std::time::Instant;
 
 use crate::adapter::{Adapter, Then};
 use crate::device::{Device, End, REQUEST_LEN_MAX, Received};
 use crate::protocol::{Reply, Request};
 use parked::Parked;
 use rings::Rings;
+use watch::Watch;
 
 mod parked;
 pub(crate) mod rings;
+mod watch;
 
 /// Threads that wait for requests, on machines with up to two cores: with two that wait, requests wake one and then the
 /// other, each with cold caches, on a processor that sleeps (docs/mounting.md).
@@ -152,11 +156,14 @@ impl Server {
     ) -> Option<io::Result<End>> {
         let mut buf = vec![0; REQUEST_LEN_MAX];
         let mut reply = Reply::default();
+        let mut watch = Watch::default();
         loop {
             if !self.may_wait() {
                 return None;
             }
-            let received = device.receive(&mut buf);
+            let start = Instant::now();
+            let received = self.receive(device, &mut buf, watch.until(start));
+            let waited = start.elapsed();
             self.idle.fetch_sub(1, Ordering::Relaxed);
             let len = match received {
                 Ok(Received::Request(len)) => len,
@@ -166,6 +173,7 @@ impl Server {
             let Some(request) = buf.get(..len).and_then(Request::parse) else {
                 return Some(Err(io::ErrorKind::InvalidData.into()));
             };
+            watch.note(waited, request.pid);
             let mut slow = || {
                 if self.idle.load(Ordering::Relaxed) == 0 && !self.parked.call() {
                     self.start(scope);
@@ -176,6 +184,25 @@ impl Server {
                 // The request may have been taken back meanwhile; that the connection is gone, the next read says.
                 device.send(reply.finish(request.unique, result)).ok();
             }
+        }
+    }
+
+    /// Waits for a request. A thread that is the only one to wait looks for it first if there is a time until when:
+    /// where others sleep, the kernel wakes one of them all the same.
+    fn receive(
+        &self,
+        device: &Device,
+        buf: &mut [u8],
+        until: Option<Instant>,
+    ) -> io::Result<Received> {
+        let is_alone = self.clones && self.idle.load(Ordering::Relaxed) == 1;
+        let watched = match until.filter(|_| is_alone) {
+            Some(until) => device.watch(buf, until)?,
+            None => None,
+        };
+        match watched {
+            Some(received) => Ok(received),
+            None => device.receive(buf),
         }
     }
 
