@@ -15,12 +15,13 @@ use crate::say::say;
 use crate::workspace::{self, check_options, option};
 
 /// The documents with places for figures.
-const DOCUMENTS: [&str; 7] = [
+const DOCUMENTS: [&str; 8] = [
     "README.md",
     "docs/archives.md",
     "docs/comparison.md",
     "docs/format.md",
     "docs/levels.md",
+    "docs/mounting.md",
     "docs/ordering.md",
     "docs/segmentation.md",
 ];
