@@ -30,6 +30,17 @@ pub(crate) fn is_ours(name: &[u8]) -> bool {
         .any(|ours| ours.as_bytes() == name)
 }
 
+/// Bytes that a value may grow by between a request for its size and one for itself: what counts requests counts these.
+#[must_use]
+pub(crate) fn room_to_grow(name: &[u8]) -> u32 {
+    let grows = [DRIVER_SESSION, PERFMON];
+    if grows.iter().any(|grows| grows.as_bytes() == name) {
+        1024
+    } else {
+        0
+    }
+}
+
 /// Returns the names of a node's attributes, each with a NUL behind it.
 #[must_use]
 pub(crate) fn names(image: &Image, number: u64) -> Vec<u8> {

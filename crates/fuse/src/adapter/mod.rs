@@ -15,7 +15,7 @@ use crate::fs::{Caching, DirItem, Fs, Full, Node, Seek};
 use crate::node::ROOT;
 use crate::protocol::{Attributes, Entry, InitFlags, OpenReply, Reply, Request, StatFs, opcode};
 use crate::walkers::Walkers;
-use crate::xattr::DRIVER_SESSION;
+use crate::xattr::{DRIVER_SESSION, room_to_grow};
 
 use agreement::Agreed;
 
@@ -186,7 +186,7 @@ impl Adapter {
             opcode::GETXATTR => self.xattr(request, reply),
             opcode::LISTXATTR => {
                 let size = request.fields().u32().ok_or(Errno::INVAL)?;
-                xattr(&self.fs.xattr_names(request.node), size, reply)
+                xattr(&self.fs.xattr_names(request.node), size, 0, reply)
             }
             opcode::LSEEK => self.seek(request, reply),
             opcode::RELEASE | opcode::RELEASEDIR | opcode::DESTROY => Ok(()),
@@ -305,10 +305,11 @@ impl Adapter {
             .u32()
             .and_then(|_| fields.name())
             .ok_or(Errno::INVAL)?;
+        let room = room_to_grow(name);
         if request.node == ROOT && name == DRIVER_SESSION.as_bytes() {
-            return xattr(self.session().as_bytes(), size, reply);
+            return xattr(self.session().as_bytes(), size, room, reply);
         }
-        xattr(&self.fs.xattr(request.node, name)?, size, reply)
+        xattr(&self.fs.xattr(request.node, name)?, size, room, reply)
     }
 
     fn seek(&self, request: &Request<'_>, reply: &mut Reply) -> Result<(), Errno> {
@@ -402,10 +403,11 @@ fn full(is_full: bool) -> Full {
 }
 
 /// Answers with the size if that is what was asked, else with the value if there is room for it.
-fn xattr(value: &[u8], size: u32, reply: &mut Reply) -> Result<(), Errno> {
+/// Answers with a value, or with its size and some room if that is asked for.
+fn xattr(value: &[u8], size: u32, room: u32, reply: &mut Reply) -> Result<(), Errno> {
     let len = u32::try_from(value.len()).map_err(|_| Errno::TOOBIG)?;
     if size == 0 {
-        reply.u32(len);
+        reply.u32(len.saturating_add(room));
         reply.u32(0);
     } else if len <= size {
         reply.data(value);
