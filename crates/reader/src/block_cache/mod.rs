@@ -20,6 +20,7 @@ mod shared;
 mod slot;
 mod state;
 mod tidy;
+mod work;
 
 pub use memory::CacheMemory;
 

@@ -8,10 +8,10 @@ use durin_source::Source;
 
 use super::Ready;
 use super::entries::Entries;
-use super::entry;
 use super::slot::{Kind, Slots};
 use super::state::Rest;
 use super::tidy::Tidying;
+use super::work::Work;
 use crate::options::Tidy;
 use crate::perfmon::{Operation, Perfmon};
 use crate::sections::Section;
@@ -153,8 +153,8 @@ impl Shared {
         block: BlockIndex,
         section: &'a Section,
         compression: CompressionType,
-    ) -> entry::Work<'a> {
-        entry::Work {
+    ) -> Work<'a> {
+        Work {
             source: self.source.as_ref(),
             slots: &self.slots,
             counters: &self.counters,

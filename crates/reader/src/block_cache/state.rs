@@ -3,9 +3,10 @@
 use durin_codec::{Decoder, Packed};
 use durin_format::Result;
 
-use super::entry::{Form, Work};
+use super::entry::Form;
 use super::kept::Kept;
 use super::slot::Failure;
+use super::work::Work;
 
 /// Bytes that a decoder takes beside its window, as far as an estimate goes.
 const DECODER_BYTES: u64 = 1 << 16;
