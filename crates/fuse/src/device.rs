@@ -69,7 +69,7 @@ impl Device {
 
     /// Looks for a request until some time; `None` if there was none. For who has this descriptor for himself.
     pub(crate) fn watch(&self, buf: &mut [u8], until: Instant) -> io::Result<Option<Received>> {
-        // Twice a tenth of a microsecond, which a thread that sleeps costs a hundred times over.
+        // Setting and resetting this takes some tenths of a microsecond; waking a thread that sleeps takes tens of them.
         fcntl_setfl(&self.0, OFlags::RDWR | OFlags::NONBLOCK)?;
         let watched = loop {
             match rustix::io::read(&self.0, &mut *buf) {
