@@ -14,7 +14,7 @@ use std::num::NonZero;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{Builder, Scope};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::adapter::{Adapter, Then};
 use crate::device::{Device, End, REQUEST_LEN_MAX, Received};
@@ -37,8 +37,10 @@ const STEADY_MAX: usize = 8;
 /// With those that come and go.
 const THREADS_MAX: usize = 32;
 
-/// Threads that may be parked, so that readers of slow blocks, who come again, do not have one started each time.
-const SPARE: usize = 4;
+/// Threads that may be parked, so that readers of slow blocks, who come again, do not have one started each time: a reader
+/// of one large file keeps up to ten busy. Each has memory for an answer, which goes with it.
+const SPARE: usize = 16;
+const SPARE_FOR: Duration = Duration::from_secs(5);
 
 /// How many threads there are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,7 +97,7 @@ impl Server {
             clones,
             count: AtomicUsize::new(0),
             idle: AtomicUsize::new(0),
-            parked: Parked::new(SPARE),
+            parked: Parked::new(SPARE, SPARE_FOR),
             outcome: Mutex::new(None),
         }
     }

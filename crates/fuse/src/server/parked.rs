@@ -1,13 +1,15 @@
 //! Threads that are not needed just now, until another calls one to take its place.
 
 use std::sync::{Condvar, Mutex, PoisonError};
+use std::time::Duration;
 
 /// Where they are.
 pub(super) struct Parked {
     state: Mutex<State>,
     change: Condvar,
-    /// More than these are not kept.
+    /// More than these are not kept, and none for longer.
     max: usize,
+    patience: Duration,
 }
 
 #[derive(Default)]
@@ -19,11 +21,12 @@ struct State {
 }
 
 impl Parked {
-    pub(super) fn new(max: usize) -> Self {
+    pub(super) fn new(max: usize, patience: Duration) -> Self {
         Self {
             state: Mutex::default(),
             change: Condvar::new(),
             max,
+            patience,
         }
     }
 
@@ -39,22 +42,24 @@ impl Parked {
         true
     }
 
-    /// Waits until the calling thread is called. Gives whether it was: it is to end where there are enough, or all is over.
+    /// Waits until the calling thread is called. Gives whether it was: it is to end where there are enough, when nobody
+    /// has called for long, or all is over.
     pub(super) fn wait(&self) -> bool {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if state.is_over || state.count >= self.max {
             return false;
         }
         state.count += 1;
-        while state.called == 0 && !state.is_over {
-            state = self
-                .change
-                .wait(state)
-                .unwrap_or_else(PoisonError::into_inner);
-        }
+        let (mut state, _) = self
+            .change
+            .wait_timeout_while(state, self.patience, |state| {
+                state.called == 0 && !state.is_over
+            })
+            .unwrap_or_else(PoisonError::into_inner);
         state.count -= 1;
+        let is_called = state.called > 0;
         state.called = state.called.saturating_sub(1);
-        !state.is_over
+        is_called && !state.is_over
     }
 
     /// Lets all go for good.
@@ -75,7 +80,7 @@ mod tests {
 
     #[test]
     fn those_that_are_called_come_and_all_go_in_the_end() {
-        let parked = Parked::new(2);
+        let parked = Parked::new(2, Duration::MAX);
         assert!(!parked.call(), "nobody is there");
         let (came, all) = channel();
         std::thread::scope(|scope| {
@@ -103,6 +108,12 @@ mod tests {
 
     #[test]
     fn not_more_are_kept_than_are_wanted() {
-        assert!(!Parked::new(0).wait());
+        assert!(!Parked::new(0, Duration::MAX).wait());
+    }
+
+    #[test]
+    fn those_that_nobody_calls_go() {
+        let parked = Parked::new(1, Duration::from_millis(1));
+        assert!(!parked.wait() && !parked.call());
     }
 }

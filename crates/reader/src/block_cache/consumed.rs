@@ -17,6 +17,12 @@ use crate::sync::{AtomicU64, Mutex, OnceLock, Ordering, lock};
 /// Nobody looks for what files have in blocks before so much has been decoded.
 const DECODED_MIN: u64 = 32 << 20;
 
+/// Blocks that somebody may still be reading are left for later, so many at a time.
+const LOOKED_AT: usize = 4;
+
+/// Blocks remembered for their memory. The others go as any block does.
+const SPARE_MAX: usize = 64;
+
 /// What has been read of all blocks.
 #[derive(Default)]
 pub(super) struct Consumed {
@@ -34,6 +40,16 @@ struct Reference {
     all: u64,
     /// The round in which all of it was read and the block went; 0 if it has not.
     gone_in: AtomicU64,
+}
+
+/// What becomes of a block that has been read as a whole.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Use {
+    /// Somebody still has it.
+    Held,
+    Over,
+    /// It has gone, and may have come back.
+    Anew,
 }
 
 impl Consumed {
@@ -81,34 +97,61 @@ impl Consumed {
         if all.filter(is_last).is_none() {
             return;
         }
-        lock(&self.spare).push_back(block);
+        let mut spare = lock(&self.spare);
+        spare.push_back(block);
+        if spare.len() > SPARE_MAX {
+            spare.pop_front();
+        }
     }
 
-    /// Takes the memory of a block that has been read, if it is about as large as the next one needs it.
+    /// Takes the memory of a block that has been read, if it is about as large as the next one needs it: of the last one,
+    /// which is likeliest to be in the processor's cache still.
     pub(super) fn take(&self, entries: &Entries, len: u64) -> Option<Vec<u8>> {
-        let block = lock(&self.spare).pop_front()?;
-        // A reader may still hold it.
-        let entry = Arc::into_inner(self.let_go(entries, block)?)?;
-        let State::Whole(mut decoded) = entry.into_state() else {
-            return None;
-        };
-        let capacity = decoded.capacity() as u64;
-        decoded.clear();
-        (len..len.saturating_add(len / 8 + 1))
-            .contains(&capacity)
-            .then_some(decoded)
+        let mut spare = lock(&self.spare);
+        for at in (0..spare.len()).rev().take(LOOKED_AT) {
+            let block = *spare.get(at)?;
+            let use_now = self.use_of(entries, block);
+            if use_now == Use::Held {
+                continue;
+            }
+            spare.remove(at);
+            let is_read = use_now == Use::Over;
+            let entry = is_read.then(|| self.let_go(entries, block)).flatten();
+            let state = entry.and_then(Arc::into_inner).map(Entry::into_state);
+            if let Some(State::Whole(mut decoded)) = state {
+                let capacity = decoded.capacity() as u64;
+                decoded.clear();
+                return (len..len.saturating_add(len / 8 + 1))
+                    .contains(&capacity)
+                    .then_some(decoded);
+            }
+        }
+        None
     }
 
-    /// Takes a block out, unless it has gone and come back meanwhile.
-    fn let_go(&self, entries: &Entries, block: BlockIndex) -> Option<Arc<Entry>> {
-        let reference = self.reference(block)?;
-        let is_read = |entry: &Arc<Entry>| {
-            !entry.is_busy() && entry.read.load(Ordering::Relaxed) >= reference.all
+    fn use_of(&self, entries: &Entries, block: BlockIndex) -> Use {
+        let all = self.reference(block).map(|reference| reference.all);
+        let (Some(all), Some(entry)) = (all, entries.peek(block)) else {
+            return Use::Anew;
         };
-        let entry = entries.peek(block).filter(is_read)?;
+        // The map has it, and we do.
+        if entry.is_busy() || Arc::strong_count(&entry) > 2 {
+            Use::Held
+        } else if entry.read.load(Ordering::Relaxed) >= all {
+            Use::Over
+        } else {
+            Use::Anew
+        }
+    }
+
+    /// Takes a block out.
+    fn let_go(&self, entries: &Entries, block: BlockIndex) -> Option<Arc<Entry>> {
+        let entry = entries.peek(block)?;
         let bytes = entries.remove(block)?;
         entries.memory().recount(bytes, 0);
-        reference.gone_in.store(self.round(), Ordering::Relaxed);
+        if let Some(reference) = self.reference(block) {
+            reference.gone_in.store(self.round(), Ordering::Relaxed);
+        }
         Some(entry)
     }
 }

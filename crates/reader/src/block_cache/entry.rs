@@ -310,11 +310,15 @@ impl Entry {
             return Err(error);
         }
         if let State::Partial {
-            decoder, decoded, ..
+            decoder,
+            decoded,
+            payload,
+            ..
         } = state
             && decoded.len() as u64 == decoder.uncompressed_len()
             && !decoded.is_empty()
         {
+            self.memory.take_payload(std::mem::take(payload));
             *state = State::Whole(std::mem::take(decoded));
         }
         // While it is being decoded, too: several large blocks in the making are most of what a small cache has.

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use super::entries::{Candidate, Entries};
 use super::entry::Form;
 use super::packing::Packing;
+use super::payloads::Payloads;
 use crate::sync::{AtomicU64, Mutex, Ordering, lock};
 
 /// When there is no room, this share (in eighths) of what may be held is kept. Choosing takes a pass over all
@@ -56,6 +57,7 @@ struct Shared {
     last_use: AtomicU64,
     members: Mutex<Vec<Weak<Entries>>>,
     packing: Packing,
+    payloads: Payloads,
     /// Held by the one thread that throws out.
     trimming: Mutex<()>,
 }
@@ -75,6 +77,7 @@ impl CacheMemory {
             last_use: AtomicU64::new(0),
             members: Mutex::new(Vec::new()),
             packing: Packing::new(bytes_max),
+            payloads: Payloads::new(bytes_max),
             trimming: Mutex::new(()),
         }))
     }
@@ -105,6 +108,24 @@ impl CacheMemory {
 
     pub(super) fn packing(&self) -> &Packing {
         &self.0.packing
+    }
+
+    /// Memory for a payload, empty or with any contents.
+    pub(super) fn payload_room(&self, len: u64) -> Vec<u8> {
+        let room = self.0.payloads.take(len);
+        self.recount(room.capacity() as u64, 0);
+        room
+    }
+
+    /// Takes a payload that has been decoded.
+    pub(super) fn take_payload(&self, payload: Vec<u8>) {
+        let change = self.0.payloads.give(payload);
+        self.recount(change.removed, change.added);
+    }
+
+    /// Gives back what is kept for payloads.
+    pub(super) fn drop_payloads(&self) {
+        self.recount(self.0.payloads.clear(), 0);
     }
 
     pub(super) fn evictions(&self) -> u64 {

@@ -16,6 +16,7 @@ mod entry;
 mod kept;
 mod memory;
 mod packing;
+mod payloads;
 mod shared;
 mod slot;
 mod state;

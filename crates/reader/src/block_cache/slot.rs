@@ -135,13 +135,6 @@ impl Slots {
         Ok(slot.get_or_init(|| known).kind())
     }
 
-    /// The payload of a compressed block, verified.
-    pub(super) fn payload(&self, source: &dyn Source, section: &Section) -> Result<Vec<u8>> {
-        let mut payload = Vec::new();
-        self.payload_into(source, section, &mut payload)?;
-        Ok(payload)
-    }
-
     /// Replaces `payload` by that of a compressed block, verified.
     pub(super) fn payload_into(
         &self,

@@ -73,6 +73,9 @@ impl Ending {
 
 fn run(memory: &CacheMemory, tidy: &Tidy) {
     let before = memory.held_bytes();
+    if tidy.strategy != TidyStrategy::None && memory.idle_time() >= tidy.age_max {
+        memory.drop_payloads();
+    }
     match tidy.strategy {
         TidyStrategy::None => {}
         TidyStrategy::Idle => {

@@ -36,7 +36,10 @@ pub(super) struct Work<'a> {
 impl Work<'_> {
     /// Reads and verifies the payload and makes a decoder for it.
     pub(super) fn open(&self) -> Result<State> {
-        let payload = self.slots.payload(self.source, self.section)?;
+        let memory = self.entries.memory();
+        let mut payload = memory.payload_room(self.section.payload_len);
+        self.slots
+            .payload_into(self.source, self.section, &mut payload)?;
         let decoder = Decoder::new(self.compression, &payload, self.block_size)?;
         let mut decoded = Vec::new();
         if decoder.uncompressed_len() == 0 {
