@@ -7,13 +7,13 @@ use crate::sync::{Mutex, lock};
 /// The share of the cache that it may have.
 const SHARE: u64 = 64;
 
+/// More are not in use at a time but on machines with many processors, and each is looked at.
 const COUNT_MAX: usize = 8;
 
 /// Smaller payloads are where the allocator has memory at hand.
 const LEN_MIN: usize = 64 << 10;
 
 /// What is kept.
-#[derive(Default)]
 pub(super) struct Payloads {
     bytes_max: u64,
     spare: Mutex<Vec<Vec<u8>>>,

@@ -163,7 +163,8 @@ impl State {
             } => {
                 let decoded = (decoded.len() as u64).max(*room);
                 let window = decoder.state_bytes().min(decoded + DECODER_BYTES);
-                decoded + payload.len() as u64 + window
+                // A payload may be in the memory of a longer one.
+                decoded + payload.capacity() as u64 + window
             }
         }
     }
