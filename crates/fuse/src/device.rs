@@ -5,6 +5,7 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::time::Instant;
 
+use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::fs::{OFlags, fcntl_setfl};
 use rustix::io::Errno;
 use rustix::ioctl::{Setter, ioctl, opcode};
@@ -54,6 +55,12 @@ impl Device {
         let original = u32::try_from(self.0.as_raw_fd()).map_err(io::Error::other)?;
         clone_into(&file, original)?;
         Ok(Self(file.into()))
+    }
+
+    /// Whether a request waits to be taken. If that cannot be said, none does.
+    pub(crate) fn has_request(&self) -> bool {
+        let mut polled = [PollFd::new(&self.0, PollFlags::IN)];
+        rustix::event::poll(&mut polled, Some(&Timespec::default())).is_ok_and(|ready| ready > 0)
     }
 
     /// Waits for a request and puts it into `buf`.

@@ -79,7 +79,7 @@ pub fn mount(
     let clones = mount.clone_fd && kernel_mount::can_clone();
     adapter.describe_transport(serde_json::json!({
         "cloned_descriptors": clones,
-        "threads": threads.steady,
+        "threads": threads.waiting,
         "threads_max": threads.max,
         "queues": rings.queue_count(),
     }));
@@ -188,6 +188,7 @@ fn access(options: &MountOptions) -> Access {
 #[expect(clippy::unwrap_used, reason = "tests")]
 mod tests {
     use std::fs;
+    use std::sync::atomic::{AtomicU32, Ordering};
 
     use durin_format::events::Message;
     use durin_reader::ImageOptions;
@@ -204,20 +205,33 @@ mod tests {
         fn message(&self, _: &Message<'_>) {}
     }
 
+    /// The image to mount, if this machine can mount.
+    fn ready() -> std::result::Result<Vectors, String> {
+        durin_testkit::mount::available()?;
+        Vectors::find()
+    }
+
+    fn mounted(vectors: &Vectors, point: &Path, options: &MountOptions) -> Session {
+        let path = vectors.image("good", "compat-v0.4.1");
+        let source = durin_source::open(&path, OpenMode::Mmap).unwrap();
+        let image = Arc::new(Image::open(source, &ImageOptions::default()).unwrap());
+        mount(
+            image,
+            point,
+            &FsOptions::default(),
+            options,
+            Arc::new(Silent),
+        )
+        .unwrap()
+    }
+
     /// The kernel has taken some entries by then, and refuses another: all requests must come through the device.
     #[test]
     fn an_entry_that_is_refused_leads_back_to_the_device() {
-        let ready = || {
-            durin_testkit::mount::available()?;
-            Vectors::find()
-        };
-        let path = require!(ready()).image("good", "compat-v0.4.1");
+        let vectors = require!(ready());
         let offer = Offer::new();
-        let source = durin_source::open(&path, OpenMode::Mmap).unwrap();
-        let image = Arc::new(Image::open(source, &ImageOptions::default()).unwrap());
         let point = tempfile::tempdir().unwrap();
-        let (fs, options) = (FsOptions::default(), MountOptions::default());
-        let session = mount(image, point.path(), &fs, &options, Arc::new(Silent)).unwrap();
+        let session = mounted(&vectors, point.path(), &MountOptions::default());
         let is_used = session.server.rings().queue_count() > 0;
         assert!(is_used || !offer.is_there);
         session.server.rings().spoil();
@@ -234,5 +248,45 @@ mod tests {
             unmounter.unmount().unwrap();
             served.join().unwrap().unwrap();
         });
+    }
+
+    #[test]
+    fn many_clients_get_more_threads_than_one() {
+        let vectors = require!(ready());
+        let point = tempfile::tempdir().unwrap();
+        let options = MountOptions {
+            io_uring: false,
+            ..MountOptions::default()
+        };
+        let mut session = mounted(&vectors, point.path(), &options);
+        session.server.set_waiting_max(4);
+        let unmounter = session.unmounter();
+        let Session {
+            server, mounted, ..
+        } = session;
+        // Names that are not there, each once, or the kernel would know.
+        let number = AtomicU32::new(0);
+        let look_up = || {
+            let name = number.fetch_add(1, Ordering::Relaxed).to_string();
+            assert!(!point.path().join(name).exists());
+        };
+        std::thread::scope(|scope| {
+            let served = scope.spawn(|| server.run());
+            std::thread::scope(|clients| {
+                for _ in 0..8 {
+                    clients.spawn(|| {
+                        while server.waiting_wanted() < 2 {
+                            look_up();
+                        }
+                    });
+                }
+            });
+            while server.waiting_wanted() > 1 {
+                look_up();
+            }
+            unmounter.unmount().unwrap();
+            served.join().unwrap().unwrap();
+        });
+        drop(mounted);
     }
 }

@@ -1,7 +1,7 @@
 //! The threads that answer.
 //!
 //! Most requests are answered in microseconds, and a request costs most when it wakes a thread on another processor, which
-//! the kernel does in turn with all that wait for one. So as few wait as will do, each with its own descriptor and buffers,
+//! the kernel does in turn with all that wait for one. So as few wait as will do (`demand`), each with its own descriptor and buffers,
 //! and each does all of a request itself. Only when one of them is about to decode or to read, and no other waits for
 //! requests, another takes its place: one that is `parked`, or a new one, up to a limit. So `ls` never waits for a slow block.
 //! A thread that finds that others wait has done its part, and is parked or ends. One that waits alone looks for the next
@@ -19,20 +19,19 @@ use std::time::{Duration, Instant};
 use crate::adapter::{Adapter, Then};
 use crate::device::{Device, End, REQUEST_LEN_MAX, Received};
 use crate::protocol::{Reply, Request};
+use demand::Demand;
 use parked::Parked;
 use rings::Rings;
 use watch::Watch;
 
+mod demand;
 mod parked;
 pub(crate) mod rings;
 mod watch;
 
-/// Threads that wait for requests, on machines with up to two cores: with two that wait, requests wake one and then the
-/// other, each with cold caches, on a processor that sleeps (docs/mounting.md).
-const STEADY_MIN: usize = 1;
-
-/// The same on machines with many cores: half of them, and not more than this; further ones wait for the same locks.
-const STEADY_MAX: usize = 8;
+/// Threads that wait for requests where many come at once: half the number of cores, but not more than this; further
+/// ones wait for the same locks. While one client sends them one after the other, a single one does (`demand`).
+const WAITING_MAX: usize = 8;
 
 /// With those that come and go.
 const THREADS_MAX: usize = 32;
@@ -45,8 +44,8 @@ const SPARE_FOR: Duration = Duration::from_secs(5);
 /// How many threads there are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Threads {
-    /// That wait for requests.
-    pub(crate) steady: usize,
+    /// That wait for requests, at most.
+    pub(crate) waiting: usize,
     /// While slow reads are under way.
     pub(crate) max: usize,
 }
@@ -55,10 +54,10 @@ impl Threads {
     /// `wanted` is what the user said, 0 for nothing.
     pub(crate) fn choose(wanted: usize) -> Self {
         let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
-        let steady = (cores / 2).clamp(STEADY_MIN, STEADY_MAX);
+        let waiting = (cores / 2).clamp(1, WAITING_MAX);
         let max = if wanted > 0 { wanted } else { THREADS_MAX };
         Self {
-            steady: steady.min(max),
+            waiting: waiting.min(max),
             max,
         }
     }
@@ -72,8 +71,9 @@ pub(crate) struct Server {
     /// Whether each thread gets a descriptor of its own.
     clones: bool,
     count: AtomicUsize,
-    /// Those that wait for requests.
+    /// Those that wait for requests, and how many are to.
     idle: AtomicUsize,
+    demand: Demand,
     parked: Parked,
     rings: Rings,
     /// How the first thread ended that did not end well.
@@ -97,6 +97,7 @@ impl Server {
             clones,
             count: AtomicUsize::new(0),
             idle: AtomicUsize::new(0),
+            demand: Demand::new(threads.waiting),
             parked: Parked::new(SPARE, SPARE_FOR),
             outcome: Mutex::new(None),
         }
@@ -107,26 +108,36 @@ impl Server {
         &self.rings
     }
 
+    /// Allows another number of threads to wait than this machine's processors want.
+    #[cfg(test)]
+    pub(crate) fn set_waiting_max(&mut self, max: usize) {
+        self.demand = Demand::new(max);
+    }
+
+    #[cfg(test)]
+    pub(crate) fn waiting_wanted(&self) -> usize {
+        self.demand.threads()
+    }
+
     /// Serves until the connection ends.
     ///
     /// # Errors
     /// When the device fails.
     pub(crate) fn run(&self) -> io::Result<End> {
         std::thread::scope(|scope| {
-            // What still comes through the device then is not waited for.
-            let steady = if self.start_rings(scope) {
-                1
-            } else {
-                self.threads.steady
-            };
-            for _ in 1..steady {
-                self.start(scope);
-            }
+            self.start_rings(scope);
             self.count.fetch_add(1, Ordering::Relaxed);
             self.note(self.serve(scope, &self.device));
         });
         let mut outcome = self.outcome.lock().unwrap_or_else(PoisonError::into_inner);
         outcome.take().unwrap_or(Ok(End::Unmounted))
+    }
+
+    /// Has another thread wait for requests, unless there are enough.
+    fn call_another<'scope>(&'scope self, scope: &'scope Scope<'scope, '_>) {
+        if !self.parked.call() {
+            self.start(scope);
+        }
     }
 
     /// Starts another thread, unless there are enough. If the system has none to give, those that are there do.
@@ -164,6 +175,7 @@ impl Server {
                 return None;
             }
             let start = Instant::now();
+            let queued = self.demand.can_change() && device.has_request();
             let received = self.receive(device, &mut buf, watch.until(start));
             let waited = start.elapsed();
             self.idle.fetch_sub(1, Ordering::Relaxed);
@@ -175,10 +187,16 @@ impl Server {
             let Some(request) = buf.get(..len).and_then(Request::parse) else {
                 return Some(Err(io::ErrorKind::InvalidData.into()));
             };
+            // The one who has just got an answer wakes another thread with the next request, if others wait, and this one
+            // finds it first.
+            let queued = queued && !watch.was_last(request.pid);
             watch.note(waited, request.pid);
+            if self.demand.note(queued) {
+                self.call_another(scope);
+            }
             let mut slow = || {
-                if self.idle.load(Ordering::Relaxed) == 0 && !self.parked.call() {
-                    self.start(scope);
+                if self.idle.load(Ordering::Relaxed) == 0 {
+                    self.call_another(scope);
                 }
             };
             let (then, result) = self.adapter.answer(&request, &mut reply, &mut slow);
@@ -212,7 +230,7 @@ impl Server {
     ///
     /// It counts only if there is room, never for a moment, or another that is about to do something slow would rely on it.
     fn may_wait(&self) -> bool {
-        let one_more = |idle: usize| (idle < self.threads.steady).then_some(idle + 1);
+        let one_more = |idle: usize| (idle < self.demand.threads()).then_some(idle + 1);
         loop {
             let (set, fetch) = (Ordering::Relaxed, Ordering::Relaxed);
             if self.idle.fetch_update(set, fetch, one_more).is_ok() {
@@ -244,9 +262,9 @@ mod tests {
 
     #[test]
     fn the_user_sets_the_ceiling() {
-        assert_eq!(Threads::choose(1), Threads { steady: 1, max: 1 });
+        assert_eq!(Threads::choose(1), Threads { waiting: 1, max: 1 });
         let many = Threads::choose(200);
-        assert!(many.steady <= STEADY_MAX && many.max == 200);
+        assert!(many.waiting <= WAITING_MAX && many.max == 200);
         assert_eq!(Threads::choose(0).max, THREADS_MAX);
     }
 }

@@ -71,12 +71,12 @@ impl Rings {
 }
 
 impl Server {
-    /// Starts the first thread of each queue, and says whether requests come through them.
-    pub(super) fn start_rings<'scope>(&'scope self, scope: &'scope Scope<'scope, '_>) -> bool {
+    /// Starts the first thread of each queue; if that fails, all requests come through the device.
+    pub(super) fn start_rings<'scope>(&'scope self, scope: &'scope Scope<'scope, '_>) {
         let rings = &self.rings.first;
         let rings = std::mem::take(&mut *rings.lock().unwrap_or_else(PoisonError::into_inner));
         if rings.is_empty() {
-            return false;
+            return;
         }
         let (outcomes, all) = mpsc::channel();
         let count = rings.len();
@@ -104,13 +104,9 @@ impl Server {
             }
         }
         drop(outcomes);
-        match all.iter().take(count).find_map(Result::err) {
-            None => true,
-            Some(error) => {
-                let text = format!("on offer, not used: {error}");
-                self.adapter.tell_io_uring(text);
-                false
-            }
+        if let Some(error) = all.iter().take(count).find_map(Result::err) {
+            let text = format!("on offer, not used: {error}");
+            self.adapter.tell_io_uring(text);
         }
     }
 

@@ -47,6 +47,11 @@ impl Watch {
         (self.run >= self.run_min).then(|| now + TIME_MAX)
     }
 
+    /// Whether the last request was from that thread.
+    pub(super) fn was_last(&self, client: u32) -> bool {
+        self.client == client
+    }
+
     /// Notes how long the next request took to come, and the thread it is from.
     pub(super) fn note(&mut self, waited: Duration, client: u32) {
         let looked = self.run >= self.run_min;
