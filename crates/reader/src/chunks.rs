@@ -144,12 +144,19 @@ impl Image {
         if metadata.partition.rank(inode) != Some(Rank::Regular) {
             return Err(metadata.not_a(inode, "regular file"));
         }
-        metadata
+        let content = metadata
             .shared
             .content(metadata.data(), inode.0 - metadata.partition.first_regular)
             .ok_or_else(|| {
                 metadata.corrupt(format!("shared_files_table: nothing for inode {inode}"))
-            })
+            })?;
+        // Callers have lists by content.
+        let count = metadata.chunk_table.count();
+        if content >= count {
+            let text = format!("content {content} of inode {inode}, and there are {count}");
+            return Err(metadata.corrupt(text));
+        }
+        Ok(content)
     }
 
     /// Returns the number of chunks of a regular file.

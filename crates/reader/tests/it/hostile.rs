@@ -3,6 +3,7 @@
 
 use std::time::{Duration, Instant};
 
+use durin_format::metadata::Metadata;
 use durin_format::section::{CompressionType, SectionType, encode_header};
 use durin_reader::{CheckLevel, CheckOptions, Image};
 use durin_testkit::require;
@@ -164,6 +165,7 @@ fn walk_over(image: &Image) {
     }
     drop(image.info().map(|info| info.to_json()));
     drop(image.files_in_data_order());
+    drop(image.stored_sizes());
     for inode in (0..image.inode_count().min(2000)).map(durin_format::InodeNum) {
         drop(image.inode_attr(inode));
         drop(image.parent(inode));
@@ -177,6 +179,32 @@ fn walk_over(image: &Image) {
                 .map(|entries| entries.filter(Result::is_ok).count()),
         );
     }
+}
+
+/// Only the last item of the table is looked at when an image is opened.
+#[test]
+fn contents_that_are_not_there_are_refused() {
+    let vectors = require!(Vectors::find());
+    let bytes = std::fs::read(vectors.image("handmade", "base")).unwrap();
+    let image = open_bytes(bytes, &quick()).unwrap();
+    let parts = Parts::of(&image);
+    let mut metadata = Metadata::thaw(&parts.schema, &parts.data).unwrap();
+    let table = metadata.shared_files_table.as_mut().unwrap();
+    let (first, rest) = table.split_first_mut().unwrap();
+    assert!(!rest.is_empty(), "the image has two files of one content");
+    *first = u32::MAX - 1000;
+    let frozen = metadata.freeze().unwrap();
+    let image = open_bytes(parts.build(&frozen.schema, &frozen.data), &quick()).unwrap();
+    let errors = [
+        image.stored_sizes().unwrap_err(),
+        image.files_in_data_order().unwrap_err(),
+    ];
+    for error in errors {
+        let text = error.to_string();
+        assert!(text.contains("content 4294966"), "{text}");
+    }
+    let report = open_bytes(parts.build(&frozen.schema, &frozen.data), &checked());
+    assert!(report.is_err() || report.is_ok_and(|image| image.check_metadata().is_err()));
 }
 
 /// A zstd frame of `mib` MiB of zeros: 32 bytes a MiB.
