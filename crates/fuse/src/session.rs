@@ -188,6 +188,7 @@ fn access(options: &MountOptions) -> Access {
 #[expect(clippy::unwrap_used, reason = "tests")]
 mod tests {
     use std::fs;
+    use std::io::ErrorKind;
     use std::sync::atomic::{AtomicU32, Ordering};
 
     use durin_format::events::Message;
@@ -264,28 +265,27 @@ mod tests {
         let Session {
             server, mounted, ..
         } = session;
-        // Names that are not there, each once, or the kernel would know.
+        // Names that are not there, each once, or the kernel would know. Whatever goes wrong, they come to an end.
         let number = AtomicU32::new(0);
         let look_up = || {
-            let name = number.fetch_add(1, Ordering::Relaxed).to_string();
-            assert!(!point.path().join(name).exists());
+            let number = number.fetch_add(1, Ordering::Relaxed);
+            let found = fs::symlink_metadata(point.path().join(number.to_string()));
+            number < 1_000_000 && found.is_err_and(|error| error.kind() == ErrorKind::NotFound)
         };
         std::thread::scope(|scope| {
             let served = scope.spawn(|| server.run());
             std::thread::scope(|clients| {
                 for _ in 0..8 {
-                    clients.spawn(|| {
-                        while server.waiting_wanted() < 2 {
-                            look_up();
-                        }
-                    });
+                    clients.spawn(|| while server.waiting_wanted() < 2 && look_up() {});
                 }
             });
-            while server.waiting_wanted() > 1 {
-                look_up();
-            }
+            let for_many = server.waiting_wanted();
+            while server.waiting_wanted() > 1 && look_up() {}
+            let for_one = server.waiting_wanted();
             unmounter.unmount().unwrap();
             served.join().unwrap().unwrap();
+            assert!((2..=4).contains(&for_many), "{for_many}");
+            assert_eq!(for_one, 1);
         });
         drop(mounted);
     }

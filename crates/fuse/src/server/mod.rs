@@ -1,9 +1,10 @@
 //! The threads that answer.
 //!
 //! Most requests are answered in microseconds, and a request costs most when it wakes a thread on another processor, which
-//! the kernel does in turn with all that wait for one. So as few wait as will do (`demand`), each with its own descriptor and buffers,
-//! and each does all of a request itself. Only when one of them is about to decode or to read, and no other waits for
-//! requests, another takes its place: one that is `parked`, or a new one, up to a limit. So `ls` never waits for a slow block.
+//! the kernel does in turn with all that wait for one. So as few wait as will do (`demand`), each with its own descriptor
+//! and buffers, and each does all of a request itself. Only when one of them is about to decode or to read, and no other
+//! waits for requests, another takes its place: one that is `parked`, or a new one, up to a limit. So `ls` never waits for
+//! a slow block.
 //! A thread that finds that others wait has done its part, and is parked or ends. One that waits alone looks for the next
 //! request for a moment before it sleeps (`watch`).
 //!
