@@ -39,4 +39,25 @@ impl Image {
         }
         Ok((offset < end).then_some(end))
     }
+
+    /// Returns where the hole ends that `offset` is in, at data or the end of the file; `None` if it is in none.
+    ///
+    /// # Errors
+    /// As [`Self::seek_data`].
+    pub fn hole_end(&self, inode: InodeNum, offset: u64) -> Result<Option<u64>> {
+        let content = self.content_number(inode)?;
+        let mut end = None;
+        for extent in self.extents_from(content, offset)? {
+            let extent = extent?;
+            let extent_end = extent.offset + extent.len;
+            if extent_end <= offset {
+                continue;
+            }
+            if extent.place != Place::Hole {
+                break;
+            }
+            end = Some(extent_end);
+        }
+        Ok(end)
+    }
 }

@@ -60,15 +60,32 @@ pub(super) struct Found {
 impl Search {
     /// Searches a file of an image.
     pub(super) fn file(&self, image: &Image, inode: InodeNum) -> Result<Found> {
-        self.stream(|offset, buffer| image.read_at(inode, offset, buffer))
+        self.stream(
+            |offset, buffer| image.read_at(inode, offset, buffer),
+            |offset| image.hole_end(inode, offset),
+        )
     }
 
-    /// Searches what `read` gives at an offset, 0 bytes at the end.
-    fn stream(&self, mut read: impl FnMut(u64, &mut [u8]) -> Result<usize>) -> Result<Found> {
+    /// Searches what `read` gives at an offset, 0 bytes at the end; `hole_end` tells where a hole ends.
+    fn stream(
+        &self,
+        mut read: impl FnMut(u64, &mut [u8]) -> Result<usize>,
+        mut hole_end: impl FnMut(u64) -> Result<Option<u64>>,
+    ) -> Result<Found> {
         let mut state = State::new(self);
         let mut buffer = Vec::new();
         let mut offset = 0;
         loop {
+            // All has been searched up to here, so that what follows in a hole are pieces of zeros of one length.
+            if buffer.is_empty() && offset > 0 {
+                let hole_len = hole_end(offset)?.map_or(0, |end| end.saturating_sub(offset));
+                let piece_count = hole_len / LINE_LEN_MAX as u64;
+                state.zeros(piece_count);
+                if state.is_done {
+                    return Ok(state.found);
+                }
+                offset += piece_count * LINE_LEN_MAX as u64;
+            }
             let kept = buffer.len();
             buffer.resize(kept + READ_LEN, 0);
             let len = read(offset, buffer.get_mut(kept..).unwrap_or_default())?;
@@ -129,6 +146,32 @@ impl<'a> State<'a> {
             }
         }
         at
+    }
+
+    /// Takes so many pieces of [`LINE_LEN_MAX`] zeros; as they are equal, only the first ones are searched.
+    fn zeros(&mut self, piece_count: u64) {
+        let piece = vec![0; if piece_count > 0 { LINE_LEN_MAX } else { 0 }];
+        // A match counts each time, and ends what is shown after the one before it.
+        let shown = (self.search.before + self.search.after) as u64;
+        for number in 0..piece_count {
+            let count = self.found.count;
+            self.line(&piece);
+            if self.is_done {
+                return;
+            }
+            if self.found.count == count && number >= shown {
+                self.skip(piece_count - number - 1);
+                return;
+            }
+        }
+    }
+
+    /// Counts lines like the last one, which did not match, as there are enough of them to be shown.
+    fn skip(&mut self, count: u64) {
+        self.number += count;
+        for line in &mut self.before {
+            line.number += count;
+        }
     }
 
     fn line(&mut self, line: &[u8]) {
@@ -218,7 +261,7 @@ mod tests {
             buffer[..len].copy_from_slice(&rest[..len]);
             Ok(len)
         };
-        search.stream(read).unwrap()
+        search.stream(read, |_| Ok(None)).unwrap()
     }
 
     fn numbers(found: &Found) -> Vec<u64> {
@@ -266,6 +309,63 @@ mod tests {
             ..search("x")
         };
         assert_eq!(find(&as_text, text, 100).lines.len(), 2);
+    }
+
+    #[test]
+    fn holes_are_searched_as_zeros() {
+        let mib = 1 << 20;
+        let mut data = b"x first\n".to_vec();
+        data.resize(9 * mib + 5, 0);
+        let hole = 8..data.len();
+        data.extend_from_slice(b"\nx last\nend\n");
+        let read = |offset: u64, buffer: &mut [u8]| {
+            let rest = data.get(usize::try_from(offset).unwrap()..).unwrap();
+            let len = rest.len().min(buffer.len());
+            buffer[..len].copy_from_slice(&rest[..len]);
+            Ok(len)
+        };
+        for (pattern, is_inverted, around, is_text) in [
+            ("x", false, 0, true),
+            ("x", false, 2, true),
+            ("x", false, 20, true),
+            ("x", true, 1, true),
+            ("(?-u)^\\x00", false, 0, true),
+            ("last", false, 0, false),
+        ] {
+            let search = Search {
+                is_inverted,
+                is_text,
+                before: around,
+                after: around,
+                ..search(pattern)
+            };
+            let mut asked = 0;
+            let hole_end = |offset: u64| {
+                asked += 1;
+                let is_in = hole.contains(&usize::try_from(offset).unwrap());
+                Ok(is_in.then_some(hole.end as u64))
+            };
+            let found = search.stream(read, hole_end).unwrap();
+            assert!(asked > 0);
+            assert!(
+                found == find(&search, &data, READ_LEN),
+                "{pattern} {is_inverted} {around}"
+            );
+        }
+    }
+
+    #[test]
+    fn large_holes_take_no_time() {
+        let end = 1_u64 << 60;
+        let read = |offset: u64, buffer: &mut [u8]| {
+            let len = buffer
+                .len()
+                .min(usize::try_from(end - offset).unwrap_or(usize::MAX));
+            buffer[..len].fill(0);
+            Ok(len)
+        };
+        let found = search("x").stream(read, |_| Ok(Some(end))).unwrap();
+        assert_eq!((found.count, found.is_binary), (0, true));
     }
 
     #[test]

@@ -136,6 +136,7 @@ fn seeking_agrees_with_the_extents() {
             };
             assert_eq!(image.seek_data(inode, size).unwrap(), None);
             assert_eq!(image.seek_hole(inode, size).unwrap(), None);
+            assert_eq!(image.hole_end(inode, size).unwrap(), None);
             for offset in extents
                 .iter()
                 .flat_map(|extent| [extent.offset, extent.offset + extent.len - 1])
@@ -145,6 +146,8 @@ fn seeking_agrees_with_the_extents() {
                 assert_eq!(data == Some(offset), !is_hole(offset));
                 assert_eq!(hole == offset, is_hole(offset));
                 assert!(hole == size || is_hole(hole));
+                let end = is_hole(offset).then_some(data.unwrap_or(size));
+                assert_eq!(image.hole_end(inode, offset).unwrap(), end);
             }
         }
     }

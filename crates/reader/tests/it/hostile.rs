@@ -171,6 +171,7 @@ fn walk_over(image: &Image) {
         drop(image.parent(inode));
         drop(image.read_link(inode));
         drop(image.seek_hole(inode, 1));
+        drop(image.hole_end(inode, 0));
         drop(image.read_at(inode, 100, &mut [0; 100]));
         drop(image.lookup(inode, b"name"));
         drop(
