@@ -111,6 +111,9 @@ struct State<'a> {
     number: u64,
     /// The last lines that did not match.
     before: VecDeque<Line>,
+    before_len: usize,
+    /// Whether there would be more of them in unlimited memory.
+    is_before_cut: bool,
     /// Lines still to be shown after a match.
     after_left: usize,
     output_len: usize,
@@ -124,6 +127,8 @@ impl<'a> State<'a> {
             found: Found::default(),
             number: 0,
             before: VecDeque::new(),
+            before_len: 0,
+            is_before_cut: false,
             after_left: 0,
             output_len: 0,
             is_done: false,
@@ -151,8 +156,8 @@ impl<'a> State<'a> {
     /// Takes so many pieces of [`LINE_LEN_MAX`] zeros; as they are equal, only the first ones are searched.
     fn zeros(&mut self, piece_count: u64) {
         let piece = vec![0; if piece_count > 0 { LINE_LEN_MAX } else { 0 }];
-        // A match counts each time, and ends what is shown after the one before it.
-        let shown = (self.search.before + self.search.after) as u64;
+        // Behind so many lines that do not match, none is shown after a match, and all kept for the next one are zeros.
+        let shown = self.search.before.saturating_add(self.search.after) as u64;
         for number in 0..piece_count {
             let count = self.found.count;
             self.line(&piece);
@@ -180,6 +185,8 @@ impl<'a> State<'a> {
         if is_match {
             self.found.count += 1;
             self.is_done = self.search.stops_at_first || self.found.is_binary;
+            self.found.is_cut |= std::mem::take(&mut self.is_before_cut);
+            self.before_len = 0;
             while let Some(line) = self.before.pop_front() {
                 self.keep(line);
             }
@@ -191,11 +198,27 @@ impl<'a> State<'a> {
         } else if self.after_left > 0 {
             self.after_left -= 1;
             self.keep(self.as_line(line, false));
-        } else if self.search.before > 0 {
-            if self.before.len() == self.search.before {
-                self.before.pop_front();
+        } else if self.search.before > 0 && !self.found.is_binary {
+            self.keep_before(line);
+        }
+    }
+
+    /// Keeps a line for a match that may follow, and drops the oldest ones that are too many or too long together.
+    fn keep_before(&mut self, line: &[u8]) {
+        let bytes_of = |line: &[u8]| line.len() + size_of::<Line>();
+        self.before_len += bytes_of(line);
+        self.before.push_back(self.as_line(line, false));
+        loop {
+            let is_too_long = self.before_len > OUTPUT_LEN_MAX;
+            if !is_too_long && self.before.len() <= self.search.before {
+                return;
             }
-            self.before.push_back(self.as_line(line, false));
+            let Some(oldest) = self.before.pop_front() else {
+                return;
+            };
+            self.before_len -= bytes_of(&oldest.text);
+            self.is_before_cut =
+                is_too_long || (self.is_before_cut && self.before.len() < self.search.before);
         }
     }
 
@@ -351,6 +374,34 @@ mod tests {
                 found == find(&search, &data, READ_LEN),
                 "{pattern} {is_inverted} {around}"
             );
+        }
+    }
+
+    #[test]
+    fn lines_before_a_match_are_bounded_in_memory() {
+        let end = 200_u64 << 20;
+        let read = |offset: u64, buffer: &mut [u8]| {
+            if offset == end {
+                buffer[..3].copy_from_slice(b"\nx\n");
+                return Ok(3);
+            }
+            let len = usize::try_from(end.saturating_sub(offset)).unwrap();
+            let len = len.min(buffer.len());
+            buffer[..len].fill(0);
+            Ok(len)
+        };
+        let hole_end = |offset| Ok((offset < end).then_some(end));
+        for (before, is_cut) in [(usize::MAX, true), (100, true), (10, false)] {
+            let search = Search {
+                is_text: true,
+                before,
+                after: usize::MAX,
+                ..search("x")
+            };
+            let found = search.stream(read, hole_end).unwrap();
+            assert_eq!((found.count, found.is_cut), (1, is_cut), "{before}");
+            let kept: usize = found.lines.iter().map(|line| line.text.len()).sum();
+            assert!(kept <= OUTPUT_LEN_MAX && !found.lines.is_empty());
         }
     }
 
