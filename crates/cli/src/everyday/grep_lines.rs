@@ -112,7 +112,7 @@ struct State<'a> {
     /// The last lines that did not match.
     before: VecDeque<Line>,
     before_len: usize,
-    /// Whether there would be more of them in unlimited memory.
+    /// Whether some were dropped for their length.
     is_before_cut: bool,
     /// Lines still to be shown after a match.
     after_left: usize,
@@ -185,7 +185,8 @@ impl<'a> State<'a> {
         if is_match {
             self.found.count += 1;
             self.is_done = self.search.stops_at_first || self.found.is_binary;
-            self.found.is_cut |= std::mem::take(&mut self.is_before_cut);
+            let is_cut = std::mem::take(&mut self.is_before_cut);
+            self.found.is_cut |= is_cut && self.before.len() < self.search.before;
             self.before_len = 0;
             while let Some(line) = self.before.pop_front() {
                 self.keep(line);
@@ -217,8 +218,7 @@ impl<'a> State<'a> {
                 return;
             };
             self.before_len -= bytes_of(&oldest.text);
-            self.is_before_cut =
-                is_too_long || (self.is_before_cut && self.before.len() < self.search.before);
+            self.is_before_cut |= is_too_long;
         }
     }
 
