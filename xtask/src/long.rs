@@ -1,4 +1,4 @@
-//! `cargo xtask fsx` and `cargo xtask cycles`: tests of the driver that are short in a test run, for as long as is asked.
+//! `cargo xtask fsx`, `cycles` and `fuzz`: tests that are short in a test run, for as long as is asked.
 
 use anyhow::{Context, Result};
 
@@ -10,7 +10,21 @@ pub(crate) fn fsx(arguments: &[String]) -> Result<()> {
     let seconds = option(arguments, "seconds").unwrap_or("3600");
     let mut variables = vec![("DURIN_FSX_SECONDS", seconds)];
     variables.extend(option(arguments, "seed").map(|seed| ("DURIN_FSX_SEED", seed)));
-    run("durin-cli", "e2e", "fsx::", &variables)
+    run("fast", "durin-cli", "e2e", "fsx::", &variables)
+}
+
+/// `fuzz [--seconds=3600] [--seed=N] [--image=N]`
+pub(crate) fn fuzz(arguments: &[String]) -> Result<()> {
+    check_options(arguments, &["seconds", "seed", "image"])?;
+    let seconds = option(arguments, "seconds").unwrap_or("3600");
+    let mut variables = vec![("DURIN_FUZZ_SECONDS", seconds)];
+    let rest = [("DURIN_FUZZ_SEED", "seed"), ("DURIN_FUZZ_CASE", "image")];
+    variables.extend(
+        rest.iter()
+            .filter_map(|(variable, name)| Some((*variable, option(arguments, name)?))),
+    );
+    // A profile that looks for overflows, which the others wrap.
+    run("dev", "durin-cli", "e2e", "fuzz::", &variables)
 }
 
 /// `cycles [--count=10000]`
@@ -18,17 +32,30 @@ pub(crate) fn cycles(arguments: &[String]) -> Result<()> {
     check_options(arguments, &["count"])?;
     let count = option(arguments, "count").unwrap_or("10000");
     let variables = [("DURIN_CYCLES", count)];
-    run("durin-fuse", "cycles", "", &variables)?;
-    run("durin-cli", "e2e", "cycles::", &variables)
+    run("fast", "durin-fuse", "cycles", "", &variables)?;
+    run("fast", "durin-cli", "e2e", "cycles::", &variables)
 }
 
-fn run(package: &str, target: &str, tests: &str, variables: &[(&str, &str)]) -> Result<()> {
+fn run(
+    profile: &str,
+    package: &str,
+    target: &str,
+    tests: &str,
+    variables: &[(&str, &str)],
+) -> Result<()> {
     for (name, value) in variables {
         value
             .parse::<u64>()
             .with_context(|| format!("{name}: {value} is no number"))?;
     }
-    let mut command = cargo(&["test", "--locked", "--profile=fast", "--package", package]);
+    let mut command = cargo(&[
+        "test",
+        "--locked",
+        "--profile",
+        profile,
+        "--package",
+        package,
+    ]);
     command.args(["--test", target, "--", "--nocapture", tests]);
     succeed(command.envs(variables.iter().copied()))
 }

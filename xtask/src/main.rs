@@ -42,6 +42,9 @@ cargo xtask TASK
   million                 a million files: build, mount and list within 2 GiB
   fsx [--seconds=3600] [--seed=N]
                           random reads of a mounted image in every way, compared with the source
+  fuzz [--seconds=3600] [--seed=N] [--image=N]
+                          real images damaged at random, and everything asked of them; a seed gives the same images again,
+                          --image tries one of them
   cycles [--count=10000]  mount and unmount with readers at work
   stress [--case=million,sparse,near,images] [--quick] [--levels=1,3,7] [--limit=512] [--kill=700]
                           trees that take much memory, built where more than a limit is fatal
@@ -80,6 +83,7 @@ fn run(arguments: &[String]) -> anyhow::Result<()> {
         "corpora" => corpora::run(rest),
         "fsx" => long::fsx(rest),
         "cycles" => long::cycles(rest),
+        "fuzz" => long::fuzz(rest),
         "million" => million::run(rest),
         "stress" => stress::run(rest),
         "bench" => bench::run(rest),

@@ -14,13 +14,10 @@ use durin_reader::{CheckLevel, CheckOptions, FileKind, Image, ImageOptions};
 use durin_source::MemorySource;
 use durin_testkit::random::Random;
 use durin_testkit::require;
-use durin_testkit::run::Run;
 use durin_testkit::vectors::Vectors;
 
-use crate::support::{programs, work_dir};
+use crate::support::{Child, programs, work_dir};
 
-/// Says to a test that it is the child which does the work.
-const CHILD: &str = "DURIN_SWEEP_CHILD";
 const MEMORY_BYTES_MAX: u64 = 256 << 20;
 /// No case may take longer; a second is asked for, and a busy machine is slow.
 const CASE_TIME_MAX: Duration = Duration::from_secs(10);
@@ -29,12 +26,10 @@ const READ_LEN_MAX: usize = 1 << 20;
 
 /// Runs `sweep` in a child process that executes only the named test.
 fn in_child(test: &str, sweep: impl FnOnce()) {
-    if std::env::var_os(CHILD).is_some() {
-        return sweep();
-    }
-    let child = Run::new(std::env::current_exe().unwrap()).args([test, "--exact", "--nocapture"]);
-    let child = child.env(CHILD, "1").memory_max(MEMORY_BYTES_MAX);
-    let outcome = child.time_max(Duration::from_secs(900)).output();
+    let child = Child::of(test).memory_max(MEMORY_BYTES_MAX);
+    let Some(outcome) = child.time_max(Duration::from_secs(900)).run(sweep) else {
+        return;
+    };
     let said = String::from_utf8_lossy(&outcome.stdout).into_owned();
     // A child that ran no test at all would succeed too.
     let has_run = outcome.code == Some(0) && said.contains("1 passed");

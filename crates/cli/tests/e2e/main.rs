@@ -10,6 +10,7 @@ mod damaged_blocks;
 mod determinism;
 mod foreign_readers;
 mod fsx;
+mod fuzz;
 mod hostile;
 mod hostile_bytes;
 mod hotness;

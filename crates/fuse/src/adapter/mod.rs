@@ -22,6 +22,8 @@ use agreement::Agreed;
 pub(crate) use agreement::ANSWER_LEN_MAX;
 
 mod agreement;
+#[cfg(test)]
+mod tests;
 
 /// No request for more can come: the kernel's own ceiling of pages a request is far below.
 const READ_MAX: usize = 16 << 20;
@@ -402,8 +404,7 @@ fn full(is_full: bool) -> Full {
     if is_full { Full::Yes } else { Full::No }
 }
 
-/// Answers with the size if that is what was asked, else with the value if there is room for it.
-/// Answers with a value, or with its size and some room if that is asked for.
+/// Answers with a value if there is room for it, or with its size and some more if that is what was asked.
 fn xattr(value: &[u8], size: u32, room: u32, reply: &mut Reply) -> Result<(), Errno> {
     let len = u32::try_from(value.len()).map_err(|_| Errno::TOOBIG)?;
     if size == 0 {
