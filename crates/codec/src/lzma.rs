@@ -144,7 +144,7 @@ impl LzmaOptions {
             let filters = self.tune || self.binary.is_some();
             // The dictionary of the decoder that checks the result.
             let check = u64::from(self.dict_len(block_len));
-            return durin_lzma2::encoder_bytes(block_len, filters) + probe + check;
+            return durin_lzma2::encoder_bytes(block_len, filters, check) + probe;
         }
         let dict_len = u64::from(self.dict_len(block_len));
         let chained = match self.match_finder {

@@ -100,13 +100,15 @@ impl Options {
 
 /// Returns the memory that an encoder uses for blocks of up to `block_len` bytes, in bytes; `filters` if some are filtered.
 ///
-/// The output is not counted.
+/// The output is not counted. `after` bytes are used by others when a block has been encoded, before the next one: what finds
+/// matches has been given back then.
 #[must_use]
-pub fn encoder_bytes(block_len: usize, filters: bool) -> u64 {
+pub fn encoder_bytes(block_len: usize, filters: bool, after: u64) -> u64 {
     /// The tables of short matches, prices, the model, and what is sorted at a time.
     const STATE_BYTES: u64 = 10 << 20;
     let filtered = if filters { block_len as u64 } else { 0 };
-    STATE_BYTES + Finder::bytes(block_len) + filtered
+    let [matches, finding] = Finder::bytes(block_len);
+    STATE_BYTES + matches + finding.max(after) + filtered
 }
 
 /// The memory of an encoder, for any number of blocks, one after the other.

@@ -23,6 +23,8 @@ const REBUILD_CHUNK_BYTES: u64 = 24;
 const WAITING_PER_WORKER: u64 = 2;
 /// Bytes of small blocks that may wait, so that the queues are worth their locks.
 const WAITING_BYTES: u64 = 16 << 20;
+/// Of blocks that are together larger than this, one for each thread will do.
+const WAITING_BYTES_MUCH: u64 = 32 << 20;
 /// More blocks than this do not keep more processors busy.
 const BLOCK_COUNT_MAX: u64 = 4096;
 
@@ -140,6 +142,7 @@ fn divide(limit: u64, facts: &Facts, workers: usize) -> Budget {
     let fetchers = 1 + take(wanted - 1, facts.fetch_bytes);
     let block_bytes = facts.block_bytes.max(1);
     let waiting = (workers * WAITING_PER_WORKER)
+        .min(workers.max(WAITING_BYTES_MUCH / block_bytes))
         .max(WAITING_BYTES / block_bytes)
         .min(facts.blocks)
         .min(BLOCK_COUNT_MAX);

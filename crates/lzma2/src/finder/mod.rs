@@ -87,15 +87,15 @@ impl Finder {
         }
     }
 
-    /// The memory for a block of that length, in bytes.
-    pub(crate) fn bytes(len: usize) -> u64 {
+    /// The memory for a block of that length, in bytes: to have its matches, and besides to find them.
+    pub(crate) fn bytes(len: usize) -> [u64; 2] {
         let table = len as u64 * size_of::<[u32; 2]>() as u64;
         let positions = (len / POSITIONS_SHARE).max(POSITIONS_MIN) as u64 * size_of::<u32>() as u64;
         // At worst all positions that are there at a time are in one bucket, which is copied to be split.
-        table + positions * 2
+        [table, positions * 2]
     }
 
-    /// Finds the matches of all positions of `data`.
+    /// Finds the matches of all positions of `data`, and keeps only those.
     pub(crate) fn fill(&mut self, data: &[u8]) -> Result<(), Error> {
         self.packing = Packing::for_len(data.len());
         grow(&mut self.table, data.len())?;
@@ -117,6 +117,8 @@ impl Finder {
             self.fill_range(data, &runs, &counts, first..end);
             first = end;
         }
+        self.positions = Vec::new();
+        self.bucket.release();
         Ok(())
     }
 

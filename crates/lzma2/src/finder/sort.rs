@@ -46,6 +46,11 @@ impl Bucket {
         }
     }
 
+    /// Gives back what may be large.
+    pub(super) fn release(&mut self) {
+        self.scratch = Vec::new();
+    }
+
     /// Calls `each` with every one of `positions`, which share `depth` bytes, and its matches.
     pub(super) fn each_match(
         &mut self,

@@ -4,9 +4,9 @@
 //! done. Out: a [`Budget`] that says how many threads compress, how many blocks may be on their way, how large the index
 //! of the segmenter may become and how much stored data it may keep at hand.
 //!
-//! Without a limit of the user, the index and what is kept to compare with are made for [`USUAL_BYTES`], whatever the
-//! machine has: what they find is the same on all machines, and keeping more saves some reading only. Encoders, of
-//! which there is one for each processor, may take what the machine allows.
+//! Without a limit of the user, the index is made for [`USUAL_BYTES`] and [`USUAL_HISTORY_BYTES`] are kept to compare with,
+//! whatever the machine has: what they find is the same on all machines, and keeping more saves some reading only. Encoders,
+//! of which there is one for each processor, may take what the machine allows.
 //!
 //! Tables of the tree and of the metadata take what they take; of the rest one encoder and its blocks come first, then
 //! the index, up to a quarter, then further encoders, then blocks that wait, then stored data. A limit that is too low
@@ -38,6 +38,9 @@ const USUAL_BYTES: u64 = 1 << 30;
 /// Larger encoders and blocks take what exceeds this beyond the usual: those of lzma at level 9, above all.
 const USUAL_ENCODER_BYTES: u64 = 256 << 20;
 const USUAL_BLOCK_BYTES: u64 = 64 << 20;
+/// What is kept to compare with: most repetitions are near, as like is next to like. What is farther is compared by hashes and,
+/// at its ends, with the files themselves, which are in the system's cache as a rule.
+const USUAL_HISTORY_BYTES: u64 = 128 << 20;
 /// The block being compressed, the one being filled, and the one that waits for its turn.
 const BLOCKS_LEAST: u64 = 3;
 /// What a thread costs beyond what is counted elsewhere: touched stack and partly used pages of the allocator.
@@ -60,6 +63,9 @@ const BLOCK_COUNT_MAX: u64 = 4096;
 const WAITING_PER_WORKER: u64 = 2;
 /// Bytes of small blocks that may wait, so that the queues are worth their locks.
 const WAITING_BYTES: u64 = 16 << 20;
+/// Of blocks that are together larger than this, one for each thread will do: compressing them takes far longer than
+/// filling the next ones.
+const WAITING_BYTES_MUCH: u64 = 32 << 20;
 
 /// How the limit is divided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -192,12 +198,19 @@ fn divide(limit: u64, facts: &Facts, request: Request) -> Budget {
     // Encoders are large: none is made that would have nothing to do.
     let workers = 1 + take(request.workers.min(blocks) - 1, worker_bytes);
     let waiting = (workers * WAITING_PER_WORKER)
+        .min(workers.max(WAITING_BYTES_MUCH / block_len))
         .max(WAITING_BYTES / block_len)
         .min(blocks)
         .min(BLOCK_COUNT_MAX);
     let waiting = take(waiting, block_len);
     let history_bytes = if is_searched {
-        facts.data_len.min(comfort.saturating_sub(used))
+        let kept_max = if request.is_usual {
+            USUAL_HISTORY_BYTES
+        } else {
+            u64::MAX
+        };
+        let left = comfort.saturating_sub(used);
+        facts.data_len.min(left).min(kept_max)
     } else {
         0
     };
@@ -307,6 +320,10 @@ mod tests {
         };
         let large = usual(64 << 30, &large, 1);
         assert!(large.index_entries_max >= 1 << 23 && large.estimate < 3 << 29);
+        // Of large blocks few wait, and what is kept to compare with is no more because there is room.
+        assert_eq!(large.blocks_in_flight, 4);
+        let roomy = usual(64 << 30, &facts(), 1);
+        assert_eq!(roomy.history_bytes, USUAL_HISTORY_BYTES);
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Everything that can be asked of an image. Any answer will do; a panic, a hang or a heap of memory will not.
 
+use std::hint::black_box;
 use std::io::{self, Write};
 use std::path::Path;
 use std::sync::Arc;
@@ -12,6 +13,8 @@ use durin_extract::{
 };
 use durin_format::events::Quiet;
 use durin_format::{InodeNum, Result};
+use durin_fuse::FsOptions;
+use durin_fuse::fs::{Fs, Full, Seek};
 use durin_reader::{CacheOptions, CheckLevel, CheckOptions, Image, ImageOptions, MetadataCheck};
 use durin_rewrite::{Figures, RebuildOptions, Recompress, RewriteOptions, rewrite};
 use durin_source::MemorySource;
@@ -20,6 +23,7 @@ use durin_testkit::random::Random;
 
 /// What is looked at of an image that says it has 2^32 of them.
 const INODES_MAX: u32 = 2000;
+const NAMES_MAX: usize = 20;
 const READS: u64 = 20;
 const READ_LEN_MAX: u64 = 100_000;
 /// Trees that come to more than this, holes included, are not written out: a hole may have any length.
@@ -76,13 +80,14 @@ pub(super) fn use_all(what: &str, bytes: &[u8], random: &mut Random, work: &Path
     let tree_bytes = look(&image);
     read(&image, random);
     let is_small = tree_bytes < TREE_BYTES_MAX;
-    match random.below(8) {
+    match random.below(9) {
         0 | 1 => check(what, bytes),
         2 | 3 => write_anew(what, &image, random),
         4 if is_small => archive(&image, random),
         5 if is_small => extract(&image, random, work),
         6 if is_small => rescue(bytes, &options, random, work),
-        _ => drop(lost_files(&image)),
+        7 => drop(lost_files(&image)),
+        _ => serve(image, random),
     }
     Used {
         is_open: true,
@@ -136,7 +141,7 @@ fn look(image: &Image) -> u64 {
     drop(image.stored_sizes());
     drop(image.history());
     drop(image.thaw_metadata());
-    std::hint::black_box(image.statfs());
+    black_box(image.statfs());
     drop(image.resolve(b"a/b/../c"));
     tree_bytes
 }
@@ -160,6 +165,40 @@ fn read(image: &Image, random: &mut Random) {
         drop(image.seek_hole(inode, offset));
         drop(image.hole_end(inode, offset));
     }
+}
+
+/// Answers as the driver does, to numbers of nodes that are there and that are not.
+fn serve(image: Image, random: &mut Random) {
+    let options = FsOptions {
+        case_insensitive: random.below(2) == 0,
+        ..FsOptions::default()
+    };
+    let fs = Fs::new(Arc::new(image), options, Arc::new(Quiet));
+    for _ in 0..READS {
+        let number = match random.below(8) {
+            0 => random.next(),
+            _ => random.below(200),
+        };
+        let mut names = Vec::new();
+        let taken = fs.read_dir(number, random.below(4), &mut |item| {
+            names.push(item.name.to_vec());
+            Ok(if names.len() < NAMES_MAX {
+                Full::No
+            } else {
+                Full::Yes
+            })
+        });
+        black_box((taken.is_ok(), fs.node(number).is_ok()));
+        for name in &names {
+            black_box(fs.lookup(number, name).is_ok());
+        }
+        drop(fs.read_link(number));
+        black_box(fs.read(number, random.below(5000), &mut [0; 5000]).is_ok());
+        black_box(fs.seek(number, 1, Seek::Hole).is_ok());
+        drop(fs.xattr(number, b"user.dwarfs.inodeinfo"));
+        drop(fs.xattr(number, b"user.dwarfs.driver.version"));
+    }
+    black_box((fs.stat_fs(), fs.caches_everything()));
 }
 
 /// What the full check finds good can be walked.
