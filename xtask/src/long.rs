@@ -16,6 +16,10 @@ pub(crate) fn fsx(arguments: &[String]) -> Result<()> {
 /// `fuzz [--seconds=3600] [--seed=N] [--image=N]`
 pub(crate) fn fuzz(arguments: &[String]) -> Result<()> {
     check_options(arguments, &["seconds", "seed", "image"])?;
+    anyhow::ensure!(
+        option(arguments, "image").is_none() || option(arguments, "seed").is_some(),
+        "--image is a number within the images of a --seed"
+    );
     let seconds = option(arguments, "seconds").unwrap_or("3600");
     let mut variables = vec![("DURIN_FUZZ_SECONDS", seconds)];
     let rest = [("DURIN_FUZZ_SEED", "seed"), ("DURIN_FUZZ_CASE", "image")];
