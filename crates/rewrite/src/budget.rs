@@ -6,7 +6,7 @@
 use durin_format::Result;
 use durin_format::events::Events;
 use durin_reader::Image;
-use durin_writer::automatic_memory_limit;
+use durin_writer::{automatic_memory_limit, waiting_blocks};
 
 use crate::options::RewriteOptions;
 use crate::plan::Plan;
@@ -19,14 +19,6 @@ const THREAD_BYTES: u64 = 512 << 10;
 const REBUILD_ENTRY_BYTES: u64 = 160;
 /// What a chunk takes while the tree is described anew.
 const REBUILD_CHUNK_BYTES: u64 = 24;
-/// Finished blocks that wait for a slow one, for each thread that compresses.
-const WAITING_PER_WORKER: u64 = 2;
-/// Bytes of small blocks that may wait, so that the queues are worth their locks.
-const WAITING_BYTES: u64 = 16 << 20;
-/// Of blocks that are together larger than this, one for each thread will do.
-const WAITING_BYTES_MUCH: u64 = 32 << 20;
-/// More blocks than this do not keep more processors busy.
-const BLOCK_COUNT_MAX: u64 = 4096;
 
 /// How the limit is divided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -140,13 +132,8 @@ fn divide(limit: u64, facts: &Facts, workers: usize) -> Budget {
     let wanted = (workers.max(1) as u64).min(facts.blocks.max(1));
     let workers = 1 + take(wanted - 1, worker_bytes);
     let fetchers = 1 + take(wanted - 1, facts.fetch_bytes);
-    let block_bytes = facts.block_bytes.max(1);
-    let waiting = (workers * WAITING_PER_WORKER)
-        .min(workers.max(WAITING_BYTES_MUCH / block_bytes))
-        .max(WAITING_BYTES / block_bytes)
-        .min(facts.blocks)
-        .min(BLOCK_COUNT_MAX);
-    let waiting = take(waiting, block_bytes);
+    let waiting = waiting_blocks(workers, facts.block_bytes).min(facts.blocks);
+    let waiting = take(waiting, facts.block_bytes);
     let fetched = fetchers + take(fetchers, facts.fetch_bytes);
     let saturating = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
     Budget {

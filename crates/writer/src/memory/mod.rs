@@ -132,6 +132,16 @@ pub fn automatic_memory_limit() -> u64 {
     machine::automatic_limit()
 }
 
+/// Returns how many blocks of `block_len` bytes should wait for a slow one if so many threads compress.
+#[must_use]
+pub fn waiting_blocks(workers: u64, block_len: u64) -> u64 {
+    let block_len = block_len.max(1);
+    (workers * WAITING_PER_WORKER)
+        .min(workers.max(WAITING_BYTES_MUCH / block_len))
+        .max(WAITING_BYTES / block_len)
+        .min(BLOCK_COUNT_MAX)
+}
+
 /// Returns what a build of a small tree takes that compresses blocks of `2^block_size_bits` bytes one at a time.
 pub(crate) fn least(spec: &Spec, block_size_bits: u32) -> u64 {
     let block_len = 1_u64 << block_size_bits.min(62);
@@ -197,12 +207,7 @@ fn divide(limit: u64, facts: &Facts, request: Request) -> Budget {
     let blocks = facts.data_len.div_ceil(block_len).max(1);
     // Encoders are large: none is made that would have nothing to do.
     let workers = 1 + take(request.workers.min(blocks) - 1, worker_bytes);
-    let waiting = (workers * WAITING_PER_WORKER)
-        .min(workers.max(WAITING_BYTES_MUCH / block_len))
-        .max(WAITING_BYTES / block_len)
-        .min(blocks)
-        .min(BLOCK_COUNT_MAX);
-    let waiting = take(waiting, block_len);
+    let waiting = take(waiting_blocks(workers, block_len).min(blocks), block_len);
     let history_bytes = if is_searched {
         let kept_max = if request.is_usual {
             USUAL_HISTORY_BYTES
@@ -324,6 +329,14 @@ mod tests {
         assert_eq!(large.blocks_in_flight, 4);
         let roomy = usual(64 << 30, &facts(), 1);
         assert_eq!(roomy.history_bytes, USUAL_HISTORY_BYTES);
+    }
+
+    #[test]
+    fn the_larger_blocks_are_the_fewer_wait() {
+        let waiting = |bits: u32| waiting_blocks(2, 1 << bits);
+        assert_eq!([0, 20, 23, 24, 26].map(waiting), [4096, 16, 4, 2, 2]);
+        assert_eq!(waiting_blocks(8, 64 << 20), 8);
+        assert_eq!(waiting_blocks(1, 0), 4096);
     }
 
     #[test]
