@@ -46,11 +46,11 @@ mod versions;
 mod zstd;
 
 pub use decoder::{Decoder, decompress, uncompressed_len};
-pub use durin_lzma2::prefer_huge_pages;
+pub use durin_lzma2::{Crew, Member, THREADS_PER_TABLE, helped, prefer_huge_pages};
 pub use encoder::{Encoded, Encoder, encode_if_smaller, encode_section};
 pub use help::{AlgorithmHelp, algorithms};
 pub use packed::Packed;
 pub use sample::sample;
-pub use spec::Spec;
+pub use spec::{EncoderMemory, Spec};
 pub use stream::{Deflater, StreamFormat};
 pub use versions::library_versions;

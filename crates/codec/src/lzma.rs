@@ -1,8 +1,10 @@
 //! LZMA: `.xz` streams, written as one stream of one block with CRC64.
 
 use std::fmt;
+use std::sync::Arc;
 
 use durin_format::{Error, Result};
+use durin_lzma2::{Crew, EncoderBytes};
 use liblzma::stream::{Action, CONCATENATED, Status, Stream};
 use liblzma_sys as sys;
 
@@ -10,6 +12,7 @@ use crate::encoder::Encoder;
 use crate::options::Options;
 use crate::output::{fill, reserve_total};
 use crate::sample::Probe;
+use crate::spec::EncoderMemory;
 use ours::Ours;
 use stream::{Compressor, Container, Settings};
 use tune::{Fixed, Model};
@@ -88,17 +91,13 @@ impl LzmaOptions {
         })
     }
 
-    pub(crate) fn encoder(&self, block_len: usize) -> Result<LzmaEncoder> {
+    pub(crate) fn encoder(&self, block_len: usize, crew: &Arc<Crew>) -> Result<LzmaEncoder> {
         // Find out now whether the options go together.
         let settings = self.settings(block_len.min(1 << 12), self.model(), None);
         Compressor::new().start(&settings, Container::Xz)?;
         Ok(LzmaEncoder {
             options: self.clone(),
-            ours: if self.is_for_ours(block_len) {
-                Some(Ours::new()?)
-            } else {
-                None
-            },
+            ours: self.is_for_ours(block_len).then(|| Ours::new(crew)),
             compressor: Compressor::new(),
             trials: Compressor::new(),
             probe: if self.tune { Probe::new() } else { None },
@@ -133,18 +132,24 @@ impl LzmaOptions {
     }
 
     /// Source: for the library, the column "CompMem" in the manual page of xz.
-    pub(crate) fn encoder_bytes(&self, block_len: usize) -> u64 {
+    pub(crate) fn encoder_memory(&self, block_len: usize) -> EncoderMemory {
         if self.is_for_ours(block_len) {
-            let probe = if self.tune {
+            let EncoderBytes { tables, thread } =
+                EncoderBytes::of(block_len, self.tune || self.binary.is_some());
+            let (probe, look) = if self.tune {
                 // The filtered block that is looked at.
-                Probe::bytes(block_len) + block_len.min(tune::LOOK_LEN_MAX) as u64
+                let look = block_len.min(tune::LOOK_LEN_MAX) as u64;
+                (Probe::bytes(block_len), look)
             } else {
-                0
+                (0, 0)
             };
-            let filters = self.tune || self.binary.is_some();
             // The dictionary of the decoder that checks the result.
             let check = u64::from(self.dict_len(block_len));
-            return durin_lzma2::encoder_bytes(block_len, filters, check) + probe;
+            return EncoderMemory {
+                own: probe + thread.max(check).max(look),
+                shared: tables,
+                helper: thread,
+            };
         }
         let dict_len = u64::from(self.dict_len(block_len));
         let chained = match self.match_finder {
@@ -158,7 +163,7 @@ impl LzmaOptions {
         } else {
             0
         };
-        dict_len * bytes_per_position + (8 << 20) + tune
+        EncoderMemory::own(dict_len * bytes_per_position + (8 << 20) + tune)
     }
 
     fn settings(&self, len: usize, model: Model, binary: Option<&str>) -> Settings {
@@ -413,7 +418,7 @@ mod tests {
             filter: None,
         };
         let mut payload = Vec::new();
-        let mut encoder = durin_lzma2::Encoder::new().unwrap();
+        let mut encoder = durin_lzma2::Encoder::new(Arc::new(Crew::alone()));
         encoder.xz(&data, &options, &mut payload).unwrap();
         assert!(holds(&payload, &data));
         assert!(!holds(&payload, &data[1..]) && !holds(&payload, &[]));

@@ -2,9 +2,11 @@
 
 use std::fmt;
 use std::str::FromStr;
+use std::sync::Arc;
 
 use durin_format::section::CompressionType;
 use durin_format::{Error, Result};
+use durin_lzma2::Crew;
 
 use crate::brotli::BrotliOptions;
 use crate::encoder::Encoder;
@@ -111,12 +113,25 @@ impl Spec {
     /// `InvalidInput` when the algorithm needs metadata that is missing or that it cannot handle, or when options do
     /// not go together; `Limit` when memory does not suffice.
     pub fn encoder(&self, block_len: usize, metadata: Option<&str>) -> Result<Box<dyn Encoder>> {
+        self.encoder_for(&Arc::new(Crew::alone()), block_len, metadata)
+    }
+
+    /// Makes an encoder, as [`encoder`](Self::encoder) does, for a thread that is a member of `crew`.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn encoder_for(
+        &self,
+        crew: &Arc<Crew>,
+        block_len: usize,
+        metadata: Option<&str>,
+    ) -> Result<Box<dyn Encoder>> {
         Ok(match &self.0 {
             Algorithm::Null => Box::new(NullEncoder),
             Algorithm::Lz4 => Box::new(Lz4Encoder::fast()),
             Algorithm::Lz4hc(options) => Box::new(options.encoder()),
             Algorithm::Zstd(options) => Box::new(options.encoder(block_len)?),
-            Algorithm::Lzma(options) => Box::new(options.encoder(block_len)?),
+            Algorithm::Lzma(options) => Box::new(options.encoder(block_len, crew)?),
             Algorithm::Brotli(options) => Box::new(options.encoder(block_len)),
             Algorithm::Flac(options) => Box::new(options.encoder(metadata)?),
             Algorithm::Ricepp(options) => Box::new(options.encoder(metadata)?),
@@ -126,17 +141,58 @@ impl Spec {
     /// Estimates the memory that one encoder uses, in bytes, its output included, for blocks of up to `block_len` bytes.
     #[must_use]
     pub fn encoder_bytes(&self, block_len: usize) -> u64 {
+        let EncoderMemory { own, shared, .. } = self.encoder_memory(block_len);
+        own.saturating_add(shared)
+    }
+
+    /// As [`encoder_bytes`](Self::encoder_bytes), but tells apart what encoders of one crew share.
+    #[must_use]
+    pub fn encoder_memory(&self, block_len: usize) -> EncoderMemory {
         let output = block_len as u64 + block_len as u64 / 128 + 1024;
-        let state = match &self.0 {
-            Algorithm::Null => 0,
-            Algorithm::Lz4 | Algorithm::Lz4hc(_) => lz4::ENCODER_BYTES,
-            Algorithm::Zstd(options) => options.encoder_bytes(block_len),
-            Algorithm::Lzma(options) => options.encoder_bytes(block_len),
-            Algorithm::Brotli(options) => options.encoder_bytes(block_len),
-            Algorithm::Flac(_) => flac::encoder_bytes(block_len),
-            Algorithm::Ricepp(_) => ricepp::ENCODER_BYTES,
+        let memory = match &self.0 {
+            Algorithm::Null => EncoderMemory::default(),
+            Algorithm::Lz4 | Algorithm::Lz4hc(_) => EncoderMemory::own(lz4::ENCODER_BYTES),
+            Algorithm::Zstd(options) => EncoderMemory::own(options.encoder_bytes(block_len)),
+            Algorithm::Lzma(options) => options.encoder_memory(block_len),
+            Algorithm::Brotli(options) => EncoderMemory::own(options.encoder_bytes(block_len)),
+            Algorithm::Flac(_) => EncoderMemory::own(flac::encoder_bytes(block_len)),
+            Algorithm::Ricepp(_) => EncoderMemory::own(ricepp::ENCODER_BYTES),
         };
-        output.saturating_add(state)
+        EncoderMemory {
+            own: output.saturating_add(memory.own),
+            ..memory
+        }
+    }
+}
+
+/// The memory that encoders of one crew take, in bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct EncoderMemory {
+    /// Each of them.
+    pub own: u64,
+    /// What is there once for [`THREADS_PER_TABLE`](crate::THREADS_PER_TABLE) threads.
+    pub shared: u64,
+    /// A thread that helps and has no encoder; 0 if none can help.
+    pub helper: u64,
+}
+
+impl EncoderMemory {
+    /// That of encoders which share nothing.
+    pub(crate) fn own(own: u64) -> Self {
+        Self {
+            own,
+            ..Self::default()
+        }
+    }
+
+    /// Enough for either of two kinds of encoders.
+    #[must_use]
+    pub fn max(self, other: Self) -> Self {
+        Self {
+            own: self.own.max(other.own),
+            shared: self.shared.max(other.shared),
+            helper: self.helper.max(other.helper),
+        }
     }
 }
 

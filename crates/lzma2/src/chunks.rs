@@ -1,5 +1,9 @@
 //! LZMA2: packets in chunks, and what does not shrink as it is.
 
+use std::ops::Range;
+
+use crate::Error;
+use crate::crew::Crew;
 use crate::model::{MATCH_LEN_MAX, Model, Packet, Shape};
 use crate::parse::{Input, Parser};
 use crate::price::Prices;
@@ -31,22 +35,68 @@ enum Needs {
     Everything,
 }
 
-/// Encodes a block as the chunks of one LZMA2 stream.
-#[derive(Debug)]
-pub(crate) struct Chunks<'a> {
-    pub(crate) parser: &'a mut Parser,
-    pub(crate) short: &'a mut ShortMatches,
-    pub(crate) range: &'a mut RangeEncoder,
-    pub(crate) prices: &'a mut Prices,
+/// A block is encoded in parts of about this length, by as many threads.
+///
+/// Each begins with new statistics, which costs some kilobytes where the data stay the same, and saves as much where they
+/// change.
+const PART_LEN: usize = 8 << 20;
+/// Of what is before a part so much is looked through for short matches.
+const BEFORE_LEN: usize = 1 << 16;
+
+/// Encodes a block as one LZMA2 stream.
+pub(crate) fn encode(
+    input: &Input<'_>,
+    shape: Shape,
+    crew: &Crew,
+    out: &mut Vec<u8>,
+) -> Result<(), Error> {
+    let len = input.data.len();
+    let count = len.div_ceil(PART_LEN).max(1);
+    let part_len = len.div_ceil(count);
+    let encode = |packer: &mut Packer, number: usize| {
+        let start = number * part_len;
+        let mut out = Vec::new();
+        packer.encode(input, start..len.min(start + part_len), shape, &mut out);
+        out
+    };
+    for part in crew.each(count, count, Packer::new, encode)? {
+        out.extend(part);
+    }
+    out.push(END);
+    Ok(())
 }
 
-impl Chunks<'_> {
-    pub(crate) fn encode(&mut self, input: &Input<'_>, shape: Shape, out: &mut Vec<u8>) {
-        let data = input.data;
+/// What encodes a part of a block as chunks.
+#[derive(Debug)]
+pub(crate) struct Packer {
+    parser: Parser,
+    short: ShortMatches,
+    range: RangeEncoder,
+    prices: Prices,
+}
+
+impl Packer {
+    fn new() -> Result<Self, Error> {
+        Ok(Self {
+            parser: Parser::new(),
+            short: ShortMatches::new()?,
+            range: RangeEncoder::new(),
+            prices: Prices::new(),
+        })
+    }
+
+    fn encode(&mut self, whole: &Input<'_>, part: Range<usize>, shape: Shape, out: &mut Vec<u8>) {
+        let data = whole.data.get(..part.end).unwrap_or(whole.data);
+        let input = &Input { data, ..*whole };
         self.parser.forget();
-        let mut needs = Needs::Everything;
+        self.short.reset(part.start.saturating_sub(BEFORE_LEN));
+        let mut needs = if part.start == 0 {
+            Needs::Everything
+        } else {
+            Needs::Shape
+        };
         let mut model = Model::new(shape);
-        let mut start = 0;
+        let mut start = part.start;
         self.prices.reset(&model, input.distance_max);
         while start < data.len() {
             let end = self.chunk(input, start, &mut model);
@@ -79,7 +129,6 @@ impl Chunks<'_> {
             }
             start = end;
         }
-        out.push(END);
     }
 
     /// Encodes packets from `start` on until the chunk is full, and returns where it ends.

@@ -2,7 +2,8 @@
 //!
 //! In: a block. Out: an `.xz` stream or the bare LZMA2 data, which every decoder reads. `finder` sorts all positions of the
 //! block and so knows the matches of each; `short` finds near matches of a few bytes; `parse` chooses packets by `price`;
-//! `model` and `range` encode them; `chunks` and `container` are the formats around.
+//! `model` and `range` encode them; `chunks` and `container` are the formats around. Matches of different prefixes, and
+//! packets of different parts of a block, are found by several threads, which share them and their memory as a `crew`.
 //!
 //! What is written depends on the data and the options alone, on every machine.
 
@@ -15,6 +16,7 @@ mod bytes;
 mod chunks;
 mod container;
 mod crc;
+mod crew;
 mod filter;
 mod finder;
 mod memory;
@@ -26,16 +28,15 @@ mod short;
 mod steps;
 
 use std::fmt;
+use std::sync::Arc;
 
-use chunks::Chunks;
+use crew::Tables;
+pub use crew::{Crew, Member, THREADS_PER_TABLE, helped};
 pub use filter::Filter;
 use finder::Finder;
 pub use memory::prefer_huge_pages;
 use model::Shape;
-use parse::{Input, Parser};
-use price::Prices;
-use range::RangeEncoder;
-use short::ShortMatches;
+use parse::Input;
 
 /// The longest block that can be encoded.
 pub const BLOCK_LEN_MAX: usize = 1 << 30;
@@ -98,44 +99,41 @@ impl Options {
     }
 }
 
-/// Returns the memory that an encoder uses for blocks of up to `block_len` bytes, in bytes; `filters` if some are filtered.
-///
-/// The output is not counted. `after` bytes are used by others when a block has been encoded, before the next one: what finds
-/// matches has been given back then.
-#[must_use]
-pub fn encoder_bytes(block_len: usize, filters: bool, after: u64) -> u64 {
-    /// The tables of short matches, prices, the model, and what is sorted at a time.
-    const STATE_BYTES: u64 = 10 << 20;
-    let filtered = if filters { block_len as u64 } else { 0 };
-    let [matches, finding] = Finder::bytes(block_len);
-    STATE_BYTES + matches + finding.max(after) + filtered
+/// The memory that encoding takes, in bytes. The output is not counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EncoderBytes {
+    /// For each block that is encoded: see [`Crew`].
+    pub tables: u64,
+    /// For each thread.
+    pub thread: u64,
 }
 
-/// The memory of an encoder, for any number of blocks, one after the other.
+impl EncoderBytes {
+    /// For blocks of up to `block_len` bytes; `filters` if some are filtered.
+    #[must_use]
+    pub fn of(block_len: usize, filters: bool) -> Self {
+        /// The tables of short matches, prices, the model, and what is sorted at a time.
+        const STATE_BYTES: u64 = 10 << 20;
+        let filtered = if filters { block_len as u64 } else { 0 };
+        let [matches, finding] = Finder::bytes(block_len);
+        Self {
+            tables: matches + filtered,
+            thread: STATE_BYTES + finding,
+        }
+    }
+}
+
+/// Encodes any number of blocks, one after the other.
 #[derive(Debug)]
 pub struct Encoder {
-    finder: Finder,
-    short: ShortMatches,
-    parser: Parser,
-    prices: Prices,
-    range: RangeEncoder,
-    filtered: Vec<u8>,
+    crew: Arc<Crew>,
 }
 
 impl Encoder {
-    /// Makes an encoder with its small tables.
-    ///
-    /// # Errors
-    /// [`Error::Memory`].
-    pub fn new() -> Result<Self, Error> {
-        Ok(Self {
-            finder: Finder::new(),
-            short: ShortMatches::new()?,
-            parser: Parser::new(),
-            prices: Prices::new(),
-            range: RangeEncoder::new(),
-            filtered: Vec::new(),
-        })
+    /// Makes an encoder for a thread that is a member of `crew`.
+    #[must_use]
+    pub fn new(crew: Arc<Crew>) -> Self {
+        Self { crew }
     }
 
     /// Replaces `out` by an `.xz` stream of one block with CRC64.
@@ -167,42 +165,41 @@ impl Encoder {
     }
 
     fn append(&mut self, data: &[u8], options: &Options, out: &mut Vec<u8>) -> Result<(), Error> {
-        let Some(filter) = options.filter else {
-            return self.encode(data, options, out);
-        };
-        let mut filtered = std::mem::take(&mut self.filtered);
-        filtered.clear();
-        filtered
-            .try_reserve_exact(data.len())
-            .map_err(|_| Error::Memory)?;
-        filtered.extend_from_slice(data);
-        filter.apply(&mut filtered);
-        let result = self.encode(&filtered, options, out);
-        self.filtered = filtered;
-        result
+        let crew = &*self.crew;
+        crew.with_tables(|tables| {
+            let Tables { finder, filtered } = tables;
+            let Some(filter) = options.filter else {
+                return encode(finder, data, options, crew, out);
+            };
+            filtered.clear();
+            filtered
+                .try_reserve_exact(data.len())
+                .map_err(|_| Error::Memory)?;
+            filtered.extend_from_slice(data);
+            filter.apply(filtered);
+            encode(finder, filtered, options, crew, out)
+        })
     }
+}
 
-    fn encode(&mut self, data: &[u8], options: &Options, out: &mut Vec<u8>) -> Result<(), Error> {
-        self.finder.fill(data)?;
-        self.short.reset();
-        let input = Input {
-            data,
-            finder: &self.finder,
-            distance_max: options.dict_len,
-            nice_len: options.nice_len,
-        };
-        let shape = Shape {
-            lc: options.lc,
-            lp: options.lp,
-            pb: options.pb,
-        };
-        Chunks {
-            parser: &mut self.parser,
-            short: &mut self.short,
-            range: &mut self.range,
-            prices: &mut self.prices,
-        }
-        .encode(&input, shape, out);
-        Ok(())
-    }
+fn encode(
+    finder: &mut Finder,
+    data: &[u8],
+    options: &Options,
+    crew: &Crew,
+    out: &mut Vec<u8>,
+) -> Result<(), Error> {
+    finder.fill(data, crew)?;
+    let input = Input {
+        data,
+        finder,
+        distance_max: options.dict_len,
+        nice_len: options.nice_len,
+    };
+    let shape = Shape {
+        lc: options.lc,
+        lp: options.lp,
+        pb: options.pb,
+    };
+    chunks::encode(&input, shape, crew, out)
 }

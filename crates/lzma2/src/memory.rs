@@ -2,14 +2,15 @@
 
 use std::alloc::{Layout, alloc_zeroed};
 use std::ops::Range;
+use std::sync::atomic::AtomicU64;
 
 use crate::Error;
 
 /// A type of table entries whose bytes may all be zero.
-pub(crate) trait Entry: Copy + Default {}
+pub(crate) trait Entry {}
 
 impl Entry for u32 {}
-impl Entry for [u32; 2] {}
+impl Entry for AtomicU64 {}
 
 /// Returns a table of zeros.
 pub(crate) fn zeros<T: Entry>(len: usize) -> Result<Vec<T>, Error> {

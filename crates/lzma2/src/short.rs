@@ -47,12 +47,13 @@ impl ShortMatches {
         })
     }
 
-    pub(crate) fn reset(&mut self) {
+    /// Forgets everything; what is before `start` will not be looked at.
+    pub(crate) fn reset(&mut self, start: usize) {
         for table in &mut self.tables {
             table.fill(0);
         }
-        self.batch_start = 0;
-        self.next = 0;
+        self.batch_start = start;
+        self.next = start;
     }
 
     /// Returns candidates for matches of `position`, the shortest hash first.

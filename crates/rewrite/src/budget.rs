@@ -3,10 +3,11 @@
 //! Nothing here changes a byte of the image. A limit that is too low never fails a rewriting by itself: it then goes on
 //! with one thread of each kind and the least of everything, and says so.
 
+use durin_codec::EncoderMemory;
 use durin_format::Result;
 use durin_format::events::Events;
 use durin_reader::Image;
-use durin_writer::{automatic_memory_limit, waiting_blocks};
+use durin_writer::{Compressors, automatic_memory_limit};
 
 use crate::options::RewriteOptions;
 use crate::plan::Plan;
@@ -24,7 +25,7 @@ const REBUILD_CHUNK_BYTES: u64 = 24;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Budget {
     /// Threads that compress.
-    pub(crate) workers: usize,
+    pub(crate) compressors: Compressors,
     /// Threads that read and decode.
     pub(crate) fetchers: usize,
     /// Blocks between the moment they are to be read and the moment they are cut or passed on.
@@ -46,8 +47,8 @@ struct Facts {
     fetch_bytes: u64,
     /// Bytes of a block that waits or is being compressed.
     block_bytes: u64,
-    /// Bytes of an encoder.
-    encoder_bytes: u64,
+    /// What compressing takes.
+    encoder: EncoderMemory,
     /// Old blocks.
     blocks: u64,
 }
@@ -68,10 +69,12 @@ impl Budget {
                 "rewriting takes an estimated {estimate} MiB of memory, more than the limit of {shown} MiB, even with \
                  one thread that compresses"
             ));
-        } else if budget.workers < options.workers && plan.sections.len() > budget.workers {
+        } else if budget.compressors.threads < options.workers
+            && plan.sections.len() > budget.compressors.workers
+        {
             events.info(&format!(
                 "the memory limit of {shown} MiB allows {} of {} threads to compress",
-                budget.workers, options.workers
+                budget.compressors.threads, options.workers
             ));
         }
         budget
@@ -97,8 +100,8 @@ fn facts(image: &Image, plan: &Plan, options: &RewriteOptions) -> Facts {
         .streams
         .iter()
         .filter_map(|stream| stream.coding.as_ref());
-    let encoder_bytes = codings.map(|coding| coding.spec.encoder_bytes(coding.block_len));
-    let encoder_bytes = encoder_bytes.max().unwrap_or(0);
+    let encoders = codings.map(|coding| coding.spec.encoder_memory(coding.block_len));
+    let encoder = encoders.fold(EncoderMemory::default(), EncoderMemory::max);
     let payload = plan.payload_len_max();
     let old_block = plan.old_block_len_max();
     let is_decoded = plan.streams.iter().any(|stream| stream.coding.is_some());
@@ -113,13 +116,14 @@ fn facts(image: &Image, plan: &Plan, options: &RewriteOptions) -> Facts {
         table_bytes: data.len() as u64 + rebuilt,
         fetch_bytes: payload + decoded + THREAD_BYTES,
         block_bytes: new_block,
-        encoder_bytes,
+        encoder,
         blocks: plan.sections.len() as u64,
     }
 }
 
 fn divide(limit: u64, facts: &Facts, workers: usize) -> Budget {
-    let worker_bytes = facts.encoder_bytes + facts.block_bytes + THREAD_BYTES;
+    let EncoderMemory { own, shared, .. } = facts.encoder;
+    let worker_bytes = own + shared + facts.block_bytes + THREAD_BYTES;
     let mut used =
         PROGRAM_BYTES + facts.table_bytes + facts.fetch_bytes + worker_bytes + facts.block_bytes;
     let mut left = limit.saturating_sub(used);
@@ -129,18 +133,20 @@ fn divide(limit: u64, facts: &Facts, workers: usize) -> Budget {
         used += taken * unit;
         taken
     };
-    let wanted = (workers.max(1) as u64).min(facts.blocks.max(1));
-    let workers = 1 + take(wanted - 1, worker_bytes);
+    let blocks = facts.blocks.max(1);
+    let compressors = Compressors::of(facts.encoder, workers, blocks, facts.block_bytes, |bytes| {
+        take(1, bytes) == 1
+    });
+    let wanted = (workers.max(1) as u64).min(blocks);
     let fetchers = 1 + take(wanted - 1, facts.fetch_bytes);
-    let waiting = waiting_blocks(workers, facts.block_bytes).min(facts.blocks);
-    let waiting = take(waiting, facts.block_bytes);
+    let waiting = take(compressors.waiting.min(facts.blocks), facts.block_bytes);
     let fetched = fetchers + take(fetchers, facts.fetch_bytes);
     let saturating = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
     Budget {
-        workers: saturating(workers),
+        compressors,
         fetchers: saturating(fetchers),
         fetched: saturating(fetched),
-        in_flight: saturating(1 + workers + waiting),
+        in_flight: 1 + compressors.workers + saturating(waiting),
         limit,
         estimate: used,
     }
@@ -158,23 +164,26 @@ mod tests {
             table_bytes: 10 * MIB,
             fetch_bytes: 40 * MIB,
             block_bytes: 16 * MIB,
-            encoder_bytes: 100 * MIB,
+            encoder: EncoderMemory {
+                own: 100 * MIB,
+                ..EncoderMemory::default()
+            },
             blocks: 1000,
         };
         for limit in [256, 512, 1024, 8192] {
             for workers in [1, 2, 8, 64] {
                 let budget = divide(limit * MIB, &facts, workers);
                 assert!(budget.estimate <= limit * MIB, "{limit} {workers}");
-                assert!((1..=workers).contains(&budget.workers));
+                assert!((1..=workers).contains(&budget.compressors.workers));
                 assert!(budget.fetched >= budget.fetchers);
-                assert!(budget.in_flight > budget.workers);
+                assert!(budget.in_flight > budget.compressors.workers);
             }
         }
-        assert_eq!(divide(64 << 30, &facts, 8).workers, 8);
+        assert_eq!(divide(64 << 30, &facts, 8).compressors.workers, 8);
         let least = divide(1, &facts, 8);
         assert_eq!(
             (
-                least.workers,
+                least.compressors.workers,
                 least.fetchers,
                 least.fetched,
                 least.in_flight

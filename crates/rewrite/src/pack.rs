@@ -1,7 +1,9 @@
 //! From new blocks to sections: compressing, or copying with a header that says the new place.
 
+use std::sync::Arc;
+
 use crossbeam_channel::{Receiver, Sender};
-use durin_codec::{Encoded, Spec, uncompressed_len};
+use durin_codec::{Crew, Encoded, Spec, uncompressed_len};
 use durin_format::section::{CompressionType, SectionType, Version};
 use durin_format::{Error, Result};
 use durin_reader::RawSection;
@@ -24,12 +26,12 @@ pub(crate) struct Packed {
 /// The threads that compress.
 pub(crate) struct Packer<'a> {
     pub(crate) plan: &'a Plan,
+    pub(crate) crew: Arc<Crew>,
     pub(crate) niceness: i32,
     pub(crate) sampler: Option<&'a Sampler>,
 }
 
 /// What a thread keeps from block to block.
-#[derive(Default)]
 struct Encoders {
     earnest: BlockEncoder,
     cheap: CheapEncoder,
@@ -52,9 +54,14 @@ impl Packer<'_> {
     pub(crate) fn work(&self, tasks: &Receiver<Task>, packed: &Sender<Result<Packed>>) {
         let guard = PanicGuard(packed);
         be_nice(self.niceness);
-        let mut encoders = Encoders::default();
+        let mut encoders = Encoders {
+            earnest: BlockEncoder::new(Arc::clone(&self.crew)),
+            cheap: CheapEncoder::default(),
+        };
         while let Ok(task) = tasks.recv() {
+            let member = self.crew.join();
             let result = self.pack(task, &mut encoders);
+            drop(member);
             let is_last = result.is_err();
             if guard.0.send(result).is_err() || is_last {
                 return;

@@ -62,6 +62,7 @@ impl Pipeline<'_> {
         let fetcher = Fetcher::new(self.image, self.plan, self.figures);
         let packer = Packer {
             plan: self.plan,
+            crew: budget.compressors.crew(),
             niceness: self.niceness,
             sampler: self.sampler,
         };
@@ -79,7 +80,7 @@ impl Pipeline<'_> {
                 let (permits, fetched) = (fetch_permitted.clone(), fetched_sender.clone());
                 move || fetcher.work(&permits, &fetched)
             })?;
-            start(scope, budget.workers, || {
+            start(scope, budget.compressors.workers, || {
                 let (tasks, packed) = (tasks.clone(), packed_sender.clone());
                 move || packer.work(&tasks, &packed)
             })?;

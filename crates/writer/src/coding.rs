@@ -1,6 +1,8 @@
 //! How blocks are compressed, and the encoder that a thread keeps for them.
 
-use durin_codec::{Encoded, Encoder, Spec, encode_if_smaller, sample};
+use std::sync::Arc;
+
+use durin_codec::{Crew, Encoded, Encoder, Spec, encode_if_smaller, sample};
 use durin_format::Result;
 
 /// How the blocks of one stream are compressed.
@@ -17,9 +19,10 @@ pub struct Coding {
 }
 
 impl Coding {
-    fn encoder(&self, len: usize) -> Result<Box<dyn Encoder>> {
+    fn encoder(&self, crew: &Arc<Crew>, len: usize) -> Result<Box<dyn Encoder>> {
         let block_len = self.block_len.max(len);
-        self.spec.encoder(block_len, self.metadata.as_deref())
+        self.spec
+            .encoder_for(crew, block_len, self.metadata.as_deref())
     }
 
     /// Whether an encoder made for this does for the other.
@@ -31,8 +34,8 @@ impl Coding {
 }
 
 /// Compresses one block after the other, and keeps the encoder of the last one's stream.
-#[derive(Default)]
 pub struct BlockEncoder {
+    crew: Arc<Crew>,
     /// The one used last, and what it was made for.
     kept: Option<(Coding, Box<dyn Encoder>)>,
     /// What encoders write into.
@@ -40,22 +43,35 @@ pub struct BlockEncoder {
 }
 
 impl BlockEncoder {
+    /// For a thread that is a member of `crew` while it encodes.
+    #[must_use]
+    pub fn new(crew: Arc<Crew>) -> Self {
+        Self {
+            crew,
+            kept: None,
+            scratch: Vec::new(),
+        }
+    }
+
     /// Compresses `data`; returns nothing where they are to be stored as they are.
     ///
     /// # Errors
     /// Those of the encoder.
     pub fn encode(&mut self, coding: &Coding, data: &[u8]) -> Result<Option<Encoded>> {
-        let scratch = &mut self.scratch;
+        let (crew, scratch) = (&self.crew, &mut self.scratch);
         let kind = coding.spec.compression_type();
         let encoded = if data.len() > coding.block_len {
-            let mut encoder = coding.encoder(data.len())?;
+            let mut encoder = coding.encoder(crew, data.len())?;
             encode_if_smaller(&mut *encoder, kind, data, scratch)?
         } else {
             let kept = self.kept.take();
             let kept = kept.filter(|(of, _)| of.does_for(coding));
             let (_, encoder) = match kept {
                 Some(kept) => self.kept.insert(kept),
-                None => self.kept.insert((coding.clone(), coding.encoder(0)?)),
+                None => {
+                    let encoder = coding.encoder(crew, 0)?;
+                    self.kept.insert((coding.clone(), encoder))
+                }
             };
             encode_if_smaller(&mut **encoder, kind, data, scratch)?
         };
@@ -64,13 +80,13 @@ impl BlockEncoder {
         };
         let Some(encoded) = encoded else {
             // A header of a file has lied, which is too rare to keep an encoder for.
-            return generally(general, data, scratch);
+            return generally(crew, general, data, scratch);
         };
         let len = encoded.payload.len();
-        if !may_be_smaller(general, data, len, scratch)? {
+        if !may_be_smaller(crew, general, data, len, scratch)? {
             return Ok(Some(encoded));
         }
-        let other = generally(general, data, scratch)?;
+        let other = generally(crew, general, data, scratch)?;
         Ok(Some(match other {
             Some(other) if other.payload.len() < len => other,
             _ => encoded,
@@ -78,16 +94,27 @@ impl BlockEncoder {
     }
 }
 
-fn generally(general: &Spec, data: &[u8], scratch: &mut Vec<u8>) -> Result<Option<Encoded>> {
-    let mut encoder = general.encoder(data.len(), None)?;
+fn generally(
+    crew: &Arc<Crew>,
+    general: &Spec,
+    data: &[u8],
+    scratch: &mut Vec<u8>,
+) -> Result<Option<Encoded>> {
+    let mut encoder = general.encoder_for(crew, data.len(), None)?;
     encode_if_smaller(&mut *encoder, general.compression_type(), data, scratch)
 }
 
 /// Whether an algorithm that knows nothing of the layout makes a sample smaller than `len` is for all of the data: what is
 /// no sound, or has been made by a program, repeats in ways that codecs for sound do not look for.
-fn may_be_smaller(general: &Spec, data: &[u8], len: usize, scratch: &mut Vec<u8>) -> Result<bool> {
+fn may_be_smaller(
+    crew: &Arc<Crew>,
+    general: &Spec,
+    data: &[u8],
+    len: usize,
+    scratch: &mut Vec<u8>,
+) -> Result<bool> {
     let sample = sample(data);
-    let of_sample = generally(general, &sample, scratch)?;
+    let of_sample = generally(crew, general, &sample, scratch)?;
     Ok(of_sample.is_some_and(|encoded| {
         encoded.payload.len() as u64 * (data.len() as u64) < len as u64 * sample.len() as u64
     }))
@@ -137,7 +164,7 @@ mod tests {
             (&repeated, CompressionType::Zstd),
             (&repeated[..9999].to_vec(), CompressionType::None),
         ] {
-            let encoded = BlockEncoder::default().encode(&coding, data)?;
+            let encoded = BlockEncoder::new(Arc::new(Crew::alone())).encode(&coding, data)?;
             let kind = encoded.map_or(CompressionType::None, |encoded| encoded.compression);
             assert_eq!(kind, expected);
         }

@@ -1,13 +1,14 @@
 //! Compressing blocks with several threads.
 //!
 //! In: numbered blocks from a bounded queue. Out: sections ready to be written, in the order they get done. Each thread
-//! keeps the encoder of the stream it had a block of last, as streams follow each other. The threads own all they use, so that a build can end without waiting for a block that takes
-//! long; a thread left behind ends with its block.
+//! keeps the encoder of the stream it had a block of last, as streams follow each other; while it waits, others may help
+//! those that work (see [`Crew`]). The threads own all they use, so that a build can end without waiting for a block that
+//! takes long; a thread left behind ends with its block.
 
 use std::sync::Arc;
 
 use crossbeam_channel::{Receiver, Sender};
-use durin_codec::{Encoded, Spec};
+use durin_codec::{Crew, Encoded, Spec};
 use durin_format::section::{CompressionType, SectionType};
 use durin_format::{Error, Result};
 
@@ -24,6 +25,7 @@ pub(crate) type Compressed = (u32, Result<Section>);
 /// The threads that compress.
 pub(crate) struct Pool<'a> {
     pub(crate) workers: usize,
+    pub(crate) crew: Arc<Crew>,
     pub(crate) niceness: i32,
     /// By stream.
     pub(crate) codings: Arc<[Coding]>,
@@ -48,7 +50,8 @@ impl Pool<'_> {
             let entry = self.stats.entry(Stage::Compress);
             let mut worker = Worker {
                 codings: Arc::clone(&self.codings),
-                encoder: BlockEncoder::default(),
+                crew: Arc::clone(&self.crew),
+                encoder: BlockEncoder::new(Arc::clone(&self.crew)),
                 sampler: self.sampler.map(Arc::clone),
                 cheap: CheapEncoder::default(),
                 blocks: blocks.clone(),
@@ -71,6 +74,7 @@ impl Pool<'_> {
 
 struct Worker {
     codings: Arc<[Coding]>,
+    crew: Arc<Crew>,
     encoder: BlockEncoder,
     sampler: Option<Arc<Sampler>>,
     /// For blocks that are only looked at.
@@ -83,7 +87,9 @@ struct Worker {
 
 impl Worker {
     fn work(&mut self, mut thread: StageThread) {
+        let crew = Arc::clone(&self.crew);
         while let Ok(block) = thread.wait_in(|| self.blocks.recv()) {
+            let member = thread.wait_in(|| crew.join());
             let number = block.number;
             let len = block.data.len() as u64;
             let spec = &self.codings[block.stream].spec;
@@ -92,6 +98,7 @@ impl Worker {
                 None => self.encode(block),
                 Some(sampler) => self.sample(&sampler, block),
             };
+            drop(member);
             thread.did(1, len);
             thread.job_end();
             if thread

@@ -75,7 +75,7 @@ pub use categorize::{CategorizeOptions, Categorizer, IncompressibleOptions};
 pub use category::CATEGORY_NAMES;
 pub use category_presets::{CategoryPresets, usual_categorizers};
 pub use estimate::Estimate;
-pub use memory::{automatic_memory_limit, peak_bytes, waiting_blocks};
+pub use memory::{Compressors, automatic_memory_limit, peak_bytes};
 pub use options::{BuildOptions, Input, NilsimsaOptions, Order, PackOptions, TimeResolution};
 pub use per_category::PerCategory;
 pub use pipeline::{build, decide, estimate};

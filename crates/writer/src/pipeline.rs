@@ -228,11 +228,12 @@ fn write_blocks(source: &Source<'_>, budget: &Budget, emitter: &mut Emitter<'_>)
     let (permit_sender, permits) = filled(budget.blocks_in_flight, || Permit);
     let (blocks, block_receiver) = bounded(budget.blocks_in_flight);
     let (section_sender, sections) = unbounded();
-    let (spare_sender, spare) = bounded(budget.workers);
+    let (spare_sender, spare) = bounded(budget.compressors.workers);
     if data_len > 0 {
         let codings = source.streams.iter().map(|stream| source.coding(stream));
         let pool = compress::Pool {
-            workers: budget.workers,
+            workers: budget.compressors.workers,
+            crew: budget.compressors.crew(),
             niceness: options.compress_niceness,
             codings: codings.collect(),
             stats: context.stats,

@@ -1,13 +1,15 @@
 //! Compressing with our own encoder.
 
+use std::sync::Arc;
+
 use durin_format::{Error, Result};
 use durin_lzma2 as lzma2;
 use liblzma_sys as sys;
 
 use super::stream::Settings;
 
-/// The memory of our encoder.
-pub(super) struct Ours(Box<lzma2::Encoder>);
+/// Our encoder, which works for a crew.
+pub(super) struct Ours(lzma2::Encoder);
 
 /// Returns the filter of that name, if our encoder has it.
 pub(super) fn filter(name: &str) -> Option<lzma2::Filter> {
@@ -22,9 +24,8 @@ pub(super) fn filter(name: &str) -> Option<lzma2::Filter> {
 }
 
 impl Ours {
-    pub(super) fn new() -> Result<Self> {
-        let encoder = lzma2::Encoder::new().map_err(error)?;
-        Ok(Self(Box::new(encoder)))
+    pub(super) fn new(crew: &Arc<lzma2::Crew>) -> Self {
+        Self(lzma2::Encoder::new(Arc::clone(crew)))
     }
 
     /// Replaces `out` by the compressed `data`.

@@ -14,8 +14,10 @@ mod sort;
 mod tree;
 
 use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::Error;
+use crate::crew::{Crew, THREADS_PER_TABLE};
 use crate::memory::grow;
 use sort::Bucket;
 
@@ -23,8 +25,11 @@ use sort::Bucket;
 pub(crate) const DEPTH_MAX: usize = 67;
 
 const PREFIX_COUNT: usize = 1 << 16;
-/// This share of all positions is distributed at a time, to save memory.
-const POSITIONS_SHARE: usize = 4;
+/// A thread distributes this share of all positions at a time, to save memory;
+const POSITIONS_SHARE: usize = 8;
+/// of those with one prefix, up to this share;
+const PREFIX_SHARE: usize = 4;
+/// of small blocks, as many as this.
 const POSITIONS_MIN: usize = 1 << 16;
 
 /// A match: where it begins, and how long it is at least.
@@ -70,63 +75,73 @@ impl Packing {
 /// The two matches of each position: the longest, and the one that gives up few bytes to be much nearer.
 #[derive(Debug)]
 pub(crate) struct Finder {
-    table: Vec<[u32; 2]>,
+    /// Two packed matches each. Threads that find matches write at places all over it, each at its own.
+    table: Vec<AtomicU64>,
     packing: Packing,
-    /// Positions by prefix, for a range of prefixes at a time.
-    positions: Vec<u32>,
-    bucket: Bucket,
 }
 
-impl Finder {
-    pub(crate) fn new() -> Self {
+impl Default for Finder {
+    fn default() -> Self {
         Self {
             table: Vec::new(),
             packing: Packing::for_len(0),
-            positions: Vec::new(),
-            bucket: Bucket::new(),
         }
     }
+}
 
-    /// The memory for a block of that length, in bytes: to have its matches, and besides to find them.
+impl Finder {
+    /// The memory for a block of that length, in bytes: to have its matches, and for each thread that finds them.
     pub(crate) fn bytes(len: usize) -> [u64; 2] {
-        let table = len as u64 * size_of::<[u32; 2]>() as u64;
-        let positions = (len / POSITIONS_SHARE).max(POSITIONS_MIN) as u64 * size_of::<u32>() as u64;
-        // At worst all positions that are there at a time are in one bucket, which is copied to be split.
-        [table, positions * 2]
+        let table = len as u64 * size_of::<AtomicU64>() as u64;
+        let bytes = |share: usize| (room(len, share) * size_of::<u32>()) as u64;
+        // At worst all positions that are there at a time are in one bucket, which is copied to be split. Of prefixes that
+        // are more frequent than others by far, there are few: one at a time, hardly more.
+        let [range, prefix] = [POSITIONS_SHARE, PREFIX_SHARE].map(|share| bytes(share) * 2);
+        [table + (prefix - range), range]
     }
 
     /// Finds the matches of all positions of `data`, and keeps only those.
-    pub(crate) fn fill(&mut self, data: &[u8]) -> Result<(), Error> {
+    pub(crate) fn fill(&mut self, data: &[u8], crew: &Crew) -> Result<(), Error> {
         self.packing = Packing::for_len(data.len());
         grow(&mut self.table, data.len())?;
         let Some(last) = data.len().checked_sub(1) else {
             return Ok(());
         };
-        self.table[last] = [0; 2];
+        *self.table[last].get_mut() = 0;
         let runs = runs::find(data);
         for run in &runs {
             self.fill_run(run);
         }
         let mut counts = vec![0_u32; PREFIX_COUNT];
         each_outside(data, &runs, |prefix, _| counts[prefix] += 1);
-        let room = (data.len() / POSITIONS_SHARE).max(POSITIONS_MIN);
-        grow(&mut self.positions, room)?;
-        let mut first = 0;
-        while first < PREFIX_COUNT {
-            let end = range_end(&counts, first, room);
-            self.fill_range(data, &runs, &counts, first..end);
-            first = end;
-        }
-        self.positions = Vec::new();
-        self.bucket.release();
-        Ok(())
+        let ranges = ranges(&counts, room(data.len(), POSITIONS_SHARE));
+        let filling = Filling {
+            data,
+            runs: &runs,
+            counts: &counts,
+            finder: self,
+        };
+        let fill = |sorter: &mut Sorter, number: usize| match ranges.get(number) {
+            Some(range) => filling.range(sorter, range.clone()),
+            None => Ok(()),
+        };
+        let filled = crew.each(
+            ranges.len(),
+            THREADS_PER_TABLE,
+            || Ok(Sorter::default()),
+            fill,
+        )?;
+        filled.into_iter().collect()
     }
 
     /// The longest match of `position`, and another one.
     #[inline]
     pub(crate) fn at(&self, position: usize) -> [Option<Found>; 2] {
-        let [longest, near] = self.table[position];
-        [self.packing.unpack(longest), self.packing.unpack(near)]
+        let packed = self.table[position].load(Ordering::Relaxed);
+        [
+            self.packing.unpack(packed as u32),
+            self.packing.unpack((packed >> 32) as u32),
+        ]
     }
 
     /// Lengths from this one on may be greater than they say.
@@ -140,32 +155,52 @@ impl Finder {
                 start: (position - run.period) as u32,
                 len: DEPTH_MAX as u32,
             };
-            self.table[position] = [self.packing.pack(found), 0];
+            *self.table[position].get_mut() = self.packing.pack(found).into();
         }
     }
+}
 
-    /// Finds the matches of positions with a prefix from `first` to before `end`, at most `room` at a time.
+/// What a thread finds matches with.
+#[derive(Debug, Default)]
+struct Sorter {
+    /// Positions by prefix.
+    positions: Vec<u32>,
+    bucket: Bucket,
+}
+
+/// What threads find the matches of.
+struct Filling<'a> {
+    data: &'a [u8],
+    runs: &'a [runs::Run],
+    /// How many positions each prefix has.
+    counts: &'a [u32],
+    finder: &'a Finder,
+}
+
+impl Filling<'_> {
+    /// Finds the matches of positions with a prefix of `prefixes`.
     ///
-    /// More of them than that have one prefix, which hardly happens; they find only matches in their part of the block.
-    fn fill_range(
-        &mut self,
-        data: &[u8],
-        runs: &[runs::Run],
-        counts: &[u32],
-        prefixes: Range<usize>,
-    ) {
+    /// Where there is one prefix with more than a share of all of them, which hardly happens, they find only matches in
+    /// their part of the block.
+    fn range(&self, sorter: &mut Sorter, prefixes: Range<usize>) -> Result<(), Error> {
         let mut offsets = vec![u32::MAX; PREFIX_COUNT];
         let mut total = 0;
         for prefix in prefixes.clone() {
             offsets[prefix] = total;
-            total += counts[prefix];
+            total += self.counts[prefix];
         }
-        if total as usize > self.positions.len() {
-            self.fill_in_parts(data, runs, prefixes.start);
-            return;
+        let [room, room_max] =
+            [POSITIONS_SHARE, PREFIX_SHARE].map(|share| room(self.data.len(), share));
+        grow(
+            &mut sorter.positions,
+            (total as usize).clamp(room, room_max),
+        )?;
+        if total as usize > room_max {
+            self.in_parts(sorter, prefixes.start, room_max);
+            return Ok(());
         }
-        let positions = &mut self.positions;
-        each_outside(data, runs, |prefix, position| {
+        let positions = &mut sorter.positions;
+        each_outside(self.data, self.runs, |prefix, position| {
             let offset = &mut offsets[prefix];
             if *offset != u32::MAX {
                 positions[*offset as usize] = position;
@@ -173,46 +208,65 @@ impl Finder {
             }
         });
         let mut start = 0;
-        for count in &counts[prefixes] {
+        for count in &self.counts[prefixes] {
             let end = start + *count as usize;
-            self.fill_bucket(data, start..end);
+            self.bucket(sorter, start..end);
             start = end;
         }
+        Ok(())
     }
 
-    fn fill_in_parts(&mut self, data: &[u8], runs: &[runs::Run], wanted: usize) {
+    fn in_parts(&self, sorter: &mut Sorter, wanted: usize, room: usize) {
         let mut len = 0;
-        each_outside(data, runs, |prefix, position| {
+        each_outside(self.data, self.runs, |prefix, position| {
             if prefix != wanted {
                 return;
             }
-            if len == self.positions.len() {
-                self.fill_bucket(data, 0..len);
+            if len == room {
+                self.bucket(sorter, 0..len);
                 len = 0;
             }
-            self.positions[len] = position;
+            sorter.positions[len] = position;
             len += 1;
         });
-        self.fill_bucket(data, 0..len);
+        self.bucket(sorter, 0..len);
     }
 
-    fn fill_bucket(&mut self, data: &[u8], range: Range<usize>) {
-        let (table, packing) = (&mut self.table, self.packing);
-        let positions = &mut self.positions[range];
-        self.bucket
-            .each_match(data, positions, 2, &mut |position, matches| {
-                let mut packed = [0; 2];
-                for (target, found) in packed.iter_mut().zip(matches) {
-                    if let Some(found) = found {
-                        *target = packing.pack(found);
-                    }
-                }
-                table[position as usize] = packed;
-            });
+    fn bucket(&self, sorter: &mut Sorter, range: Range<usize>) {
+        let Finder { table, packing } = self.finder;
+        let Sorter { positions, bucket } = sorter;
+        bucket.each_match(
+            self.data,
+            &mut positions[range],
+            2,
+            &mut |position, matches| {
+                let [longest, near] =
+                    matches.map(|found| found.map_or(0, |found| packing.pack(found)));
+                let packed = u64::from(near) << 32 | u64::from(longest);
+                table[position as usize].store(packed, Ordering::Relaxed);
+            },
+        );
     }
 }
 
-/// Returns where a range of prefixes from `first` on ends whose positions are about `room`.
+/// How many positions a share is.
+fn room(len: usize, share: usize) -> usize {
+    (len / share).max(POSITIONS_MIN)
+}
+
+/// Divides the prefixes into ranges whose positions are up to `room`, or those of one prefix.
+fn ranges(counts: &[u32], room: usize) -> Vec<Range<usize>> {
+    let mut ranges = Vec::new();
+    let mut start = 0;
+    while start < counts.len() {
+        let end = range_end(counts, start, room);
+        ranges.push(start..end);
+        start = end;
+    }
+    ranges
+}
+
+/// Returns where a range of prefixes from `first` on ends.
 fn range_end(counts: &[u32], first: usize, room: usize) -> usize {
     let mut total = counts[first] as usize;
     let mut end = first + 1;

@@ -17,7 +17,7 @@ const BUCKET_LEN_MAX: usize = 1 << 14;
 const SMALL_LEN_MAX: usize = 32;
 
 /// The memory for sorting one bucket.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Bucket {
     keys: Vec<u64>,
     /// Positions that are being distributed.
@@ -36,21 +36,6 @@ struct Group {
 }
 
 impl Bucket {
-    pub(super) fn new() -> Self {
-        Self {
-            keys: Vec::new(),
-            scratch: Vec::new(),
-            shared: Vec::new(),
-            groups: Vec::new(),
-            tree: Tree::new(),
-        }
-    }
-
-    /// Gives back what may be large.
-    pub(super) fn release(&mut self) {
-        self.scratch = Vec::new();
-    }
-
     /// Calls `each` with every one of `positions`, which share `depth` bytes, and its matches.
     pub(super) fn each_match(
         &mut self,

@@ -16,7 +16,7 @@ const INDEX_MASK: u32 = (1 << INDEX_BITS) - 1;
 
 /// Links are an interval, or a position by its index in the bucket, in the low bits; and above them the bytes that the
 /// interval shares, 0 for a position.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Tree {
     /// By interval: the one around it, until it is visited; then the latest position.
     intervals: Vec<u32>,
@@ -26,14 +26,6 @@ pub(super) struct Tree {
 }
 
 impl Tree {
-    pub(super) fn new() -> Self {
-        Self {
-            intervals: Vec::new(),
-            links: Vec::new(),
-            open: Vec::new(),
-        }
-    }
-
     /// Makes the tree of positions in the order of `keys`, whose low bits are indexes; `shared` has how many bytes each
     /// shares with the one before.
     pub(super) fn build(&mut self, keys: &[u64], index_mask: u64, shared: &[u8]) {

@@ -6,12 +6,15 @@
     reason = "tests"
 )]
 
+mod crew;
 mod data;
 mod repetitive;
 mod round_trip;
 mod stored;
 
-use durin_lzma2::{Encoder, Options};
+use std::sync::Arc;
+
+use durin_lzma2::{Crew, Encoder, Options};
 use liblzma::stream::{Action, Status, Stream};
 
 const PLAIN: Options = Options {
@@ -23,9 +26,13 @@ const PLAIN: Options = Options {
     filter: None,
 };
 
+fn encoder() -> Encoder {
+    Encoder::new(Arc::new(Crew::alone()))
+}
+
 fn encode(data: &[u8], options: &Options) -> Vec<u8> {
     let mut out = Vec::new();
-    Encoder::new().unwrap().xz(data, options, &mut out).unwrap();
+    encoder().xz(data, options, &mut out).unwrap();
     out
 }
 

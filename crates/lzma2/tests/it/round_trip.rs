@@ -1,10 +1,10 @@
 //! Round trips of ordinary data with every option.
 
-use durin_lzma2::{Encoder, Error, Filter, Options};
+use durin_lzma2::{Error, Filter, Options};
 use proptest::prelude::*;
 
 use crate::data::{Numbers, copies, machine_code, text};
-use crate::{PLAIN, check, decode, encode};
+use crate::{PLAIN, check, decode, encode, encoder};
 
 #[test]
 fn short_blocks() {
@@ -178,7 +178,7 @@ fn ends_of_chunks() {
 
 #[test]
 fn an_encoder_forgets() {
-    let mut encoder = Encoder::new().unwrap();
+    let mut encoder = encoder();
     let blocks = [
         text(200_000, 12),
         Vec::new(),
@@ -198,7 +198,7 @@ fn an_encoder_forgets() {
 fn bare_data() {
     let data = text(100_000, 14);
     let mut bare = Vec::new();
-    let mut encoder = Encoder::new().unwrap();
+    let mut encoder = encoder();
     encoder.lzma2(&data, &PLAIN, &mut bare).unwrap();
     let xz = encode(&data, &PLAIN);
     assert!(xz.windows(bare.len()).any(|part| part == bare));
@@ -233,9 +233,7 @@ fn options_out_of_range() {
         },
     ];
     for options in wrong {
-        let result = Encoder::new()
-            .unwrap()
-            .xz(b"abc", &options, &mut Vec::new());
+        let result = encoder().xz(b"abc", &options, &mut Vec::new());
         assert_eq!(result, Err(Error::Options), "{options:?}");
     }
 }

@@ -1,5 +1,7 @@
 //! What a build will need, from what is known once it is ordered.
 
+use durin_codec::EncoderMemory;
+
 use crate::category::Stream;
 use crate::read::Source;
 use crate::tree::{bytes_of, usize_of};
@@ -26,8 +28,8 @@ pub(crate) struct Facts {
     pub(crate) data_len: u64,
     /// Bytes of the largest block.
     pub(crate) block_len: u64,
-    /// Bytes of what one thread needs to compress, its output included.
-    pub(crate) encoder_bytes: u64,
+    /// What compressing takes, with its output.
+    pub(crate) encoder: EncoderMemory,
     /// Entries that an index of full density would have for this much data.
     pub(crate) index_entries_wanted: u64,
 }
@@ -42,12 +44,13 @@ impl Facts {
         let frozen = FROZEN_BYTES_PER_ENTRY * entries;
         let packing = &options.metadata_compression;
         let codings = source.streams.iter().map(|stream| source.coding(stream));
-        let encoder_bytes = codings.map(|coding| {
-            let general = coding.general.as_ref();
-            let specs = std::iter::once(&coding.spec).chain(general);
-            let bytes = specs.map(|spec| spec.encoder_bytes(coding.block_len));
-            bytes.max().unwrap_or(0)
-        });
+        let mut encoder = EncoderMemory::default();
+        for coding in codings {
+            let specs = std::iter::once(&coding.spec).chain(&coding.general);
+            for spec in specs {
+                encoder = encoder.max(spec.encoder_memory(coding.block_len));
+            }
+        }
         Self {
             table_bytes: source.tree.bytes()
                 + source.files.bytes()
@@ -59,7 +62,7 @@ impl Facts {
             frozen_bytes: frozen * 2 + packing.encoder_bytes(usize_of(frozen)),
             data_len,
             block_len: data_len.min(u64::from(options.block_size())),
-            encoder_bytes: encoder_bytes.max().unwrap_or(0),
+            encoder,
             index_entries_wanted: source.index_entries(),
         }
     }

@@ -16,6 +16,7 @@
 //! matter of speed.
 
 mod cgroup;
+mod compressors;
 mod facts;
 mod machine;
 mod usage;
@@ -27,6 +28,8 @@ use crate::order::ORDER_BYTES_PER_SLICE_MAX;
 use crate::read::{RUN_LEN, RUNS_PER_READER};
 use crate::sketch::SliceSketch;
 
+pub use compressors::Compressors;
+use compressors::THREAD_BYTES;
 pub(crate) use facts::Facts;
 pub(crate) use machine::automatic_limit;
 pub use usage::peak_bytes;
@@ -43,8 +46,6 @@ const USUAL_BLOCK_BYTES: u64 = 64 << 20;
 const USUAL_HISTORY_BYTES: u64 = 128 << 20;
 /// The block being compressed, the one being filled, and the one that waits for its turn.
 const BLOCKS_LEAST: u64 = 3;
-/// What a thread costs beyond what is counted elsewhere: touched stack and partly used pages of the allocator.
-const THREAD_BYTES: u64 = 512 << 10;
 /// What an entry of the segmenter's index takes: its 8 bytes, and half as much again while the table doubles.
 pub(crate) const INDEX_ENTRY_BYTES: u64 = 12;
 /// The smallest index: a mebibyte would be no relief to anybody.
@@ -57,21 +58,11 @@ const HASHED_BYTES_PER_DATA_LOG2: u32 = 10;
 const HASH_SHARE: u64 = 32;
 /// The share of the limit for sketches of slices and what ordering them takes, beyond which slices are longer.
 const SLICE_SHARE: u64 = 8;
-/// More blocks than this do not keep more processors busy; it matters for very small blocks only.
-const BLOCK_COUNT_MAX: u64 = 4096;
-/// Blocks that wait for a slow one, for each thread that compresses.
-const WAITING_PER_WORKER: u64 = 2;
-/// Bytes of small blocks that may wait, so that the queues are worth their locks.
-const WAITING_BYTES: u64 = 16 << 20;
-/// Of blocks that are together larger than this, one for each thread will do: compressing them takes far longer than
-/// filling the next ones.
-const WAITING_BYTES_MUCH: u64 = 32 << 20;
-
 /// How the limit is divided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Budget {
     /// Threads that compress.
-    pub(crate) workers: usize,
+    pub(crate) compressors: Compressors,
     /// Blocks between the moment they are begun and the moment they are written.
     pub(crate) blocks_in_flight: usize,
     /// The most entries of the segmenter's index, a power of two.
@@ -95,7 +86,7 @@ impl Budget {
         let limit = limit(context);
         let request = Request {
             is_usual: options.memory_limit.is_none(),
-            workers: options.workers.max(1) as u64,
+            workers: options.workers.max(1),
             readers: options.scanner_workers.max(1) as u64,
         };
         let mut budget = divide(limit, facts, request);
@@ -107,18 +98,19 @@ impl Budget {
                 "this build takes an estimated {estimate} of memory, more than the limit of {limit}, even with one \
                  thread that compresses; smaller blocks or a lower level take less"
             ));
-        } else if budget.workers < options.workers && facts.data_len > facts.block_len {
+        } else if budget.compressors.threads < options.workers && facts.data_len > facts.block_len {
             context.events.info(&format!(
                 "the memory limit of {limit} allows {} of {} threads to compress",
-                budget.workers, options.workers
+                budget.compressors.threads, options.workers
             ));
         }
         context.events.info(&format!(
-            "memory: an estimated {estimate} of at most {limit}, {} for the tree, {} threads that compress with {} each, \
-             {} blocks on their way, an index of {}",
+            "memory: an estimated {estimate} of at most {limit}, {} for the tree, {} threads that compress with {} each \
+             and {} together, {} blocks on their way, an index of {}",
             display(facts.table_bytes),
-            budget.workers,
-            display(facts.encoder_bytes),
+            budget.compressors.threads,
+            display(facts.encoder.own),
+            display(facts.encoder.shared * budget.compressors.tables as u64),
             budget.blocks_in_flight,
             display(budget.index_entries_max as u64 * INDEX_ENTRY_BYTES),
         ));
@@ -130,16 +122,6 @@ impl Budget {
 #[must_use]
 pub fn automatic_memory_limit() -> u64 {
     machine::automatic_limit()
-}
-
-/// Returns how many blocks of `block_len` bytes should wait for a slow one if so many threads compress.
-#[must_use]
-pub fn waiting_blocks(workers: u64, block_len: u64) -> u64 {
-    let block_len = block_len.max(1);
-    (workers * WAITING_PER_WORKER)
-        .min(workers.max(WAITING_BYTES_MUCH / block_len))
-        .max(WAITING_BYTES / block_len)
-        .min(BLOCK_COUNT_MAX)
 }
 
 /// Returns what a build of a small tree takes that compresses blocks of `2^block_size_bits` bytes one at a time.
@@ -167,7 +149,7 @@ pub(crate) fn limit(context: Context<'_>) -> u64 {
 /// How many threads the user wants.
 #[derive(Clone, Copy, Debug)]
 struct Request {
-    workers: u64,
+    workers: usize,
     readers: u64,
     /// Whether the limit is that of the machine only.
     is_usual: bool,
@@ -175,7 +157,8 @@ struct Request {
 
 fn divide(limit: u64, facts: &Facts, request: Request) -> Budget {
     let comfort = if request.is_usual {
-        let encoder = facts.encoder_bytes.saturating_sub(USUAL_ENCODER_BYTES);
+        let encoder = facts.encoder.own + facts.encoder.shared;
+        let encoder = encoder.saturating_sub(USUAL_ENCODER_BYTES);
         let blocks = BLOCKS_LEAST * facts.block_len.saturating_sub(USUAL_BLOCK_BYTES);
         limit.min(USUAL_BYTES + encoder + blocks)
     } else {
@@ -188,7 +171,7 @@ fn divide(limit: u64, facts: &Facts, request: Request) -> Budget {
         0
     };
     let tables = PROGRAM_BYTES + facts.table_bytes + hash_bytes;
-    let worker_bytes = facts.encoder_bytes + facts.block_len + THREAD_BYTES;
+    let worker_bytes = facts.encoder.own + facts.encoder.shared + facts.block_len + THREAD_BYTES;
     let least = tables + worker_bytes + (BLOCKS_LEAST - 1) * facts.block_len;
     // Nothing that depends on the number of threads may come before this.
     let index_entries = index_entries(comfort.saturating_sub(least), facts.index_entries_wanted);
@@ -206,8 +189,10 @@ fn divide(limit: u64, facts: &Facts, request: Request) -> Budget {
     let block_len = facts.block_len.max(1);
     let blocks = facts.data_len.div_ceil(block_len).max(1);
     // Encoders are large: none is made that would have nothing to do.
-    let workers = 1 + take(request.workers.min(blocks) - 1, worker_bytes);
-    let waiting = take(waiting_blocks(workers, block_len).min(blocks), block_len);
+    let compressors = Compressors::of(facts.encoder, request.workers, blocks, block_len, |bytes| {
+        take(1, bytes) == 1
+    });
+    let waiting = take(compressors.waiting.min(blocks), block_len);
     let history_bytes = if is_searched {
         let kept_max = if request.is_usual {
             USUAL_HISTORY_BYTES
@@ -223,8 +208,8 @@ fn divide(limit: u64, facts: &Facts, request: Request) -> Budget {
     let before_or_after = facts.ordering_bytes.max(facts.described_bytes);
     let at_the_end = (tables + before_or_after).max(PROGRAM_BYTES + facts.frozen_bytes);
     Budget {
-        workers: saturating(workers),
-        blocks_in_flight: saturating(2 + workers + waiting),
+        compressors,
+        blocks_in_flight: 2 + compressors.workers + saturating(waiting),
         index_entries_max: saturating(index_entries),
         history_bytes,
         hash_bytes,
@@ -255,6 +240,8 @@ fn display(bytes: u64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use durin_codec::EncoderMemory;
+
     use super::*;
 
     const MIB: u64 = 1 << 20;
@@ -267,15 +254,18 @@ mod tests {
             frozen_bytes: 60 * MIB,
             data_len: 4 << 30,
             block_len: 16 * MIB,
-            encoder_bytes: 100 * MIB,
+            encoder: EncoderMemory {
+                own: 100 * MIB,
+                ..EncoderMemory::default()
+            },
             index_entries_wanted: 1 << 22,
         }
     }
 
-    fn budget(limit: u64, facts: &Facts, workers: u64) -> Budget {
+    fn budget(limit: u64, facts: &Facts, workers: usize) -> Budget {
         let request = Request {
             workers,
-            readers: workers,
+            readers: workers as u64,
             is_usual: false,
         };
         divide(limit, facts, request)
@@ -286,22 +276,23 @@ mod tests {
         for limit in [256, 512, 1024, 2048, 8192] {
             for workers in [1, 2, 4, 8, 64] {
                 let budget = budget(limit * MIB, &facts(), workers);
-                assert!(budget.estimate <= limit * MIB || budget.workers == 1);
-                assert!((1..=workers).contains(&(budget.workers as u64)));
-                assert!(budget.blocks_in_flight > budget.workers);
+                let allowed = budget.compressors.workers;
+                assert!(budget.estimate <= limit * MIB || allowed == 1);
+                assert!((1..=workers).contains(&allowed));
+                assert!(budget.blocks_in_flight > allowed);
             }
         }
-        assert_eq!(budget(512 * MIB, &facts(), 8).workers, 2);
-        assert_eq!(budget(64 << 30, &facts(), 8).workers, 8);
+        let workers = |limit| budget(limit, &facts(), 8).compressors.workers;
+        assert_eq!([512 * MIB, 64 << 30].map(workers), [2, 8]);
         assert_eq!(budget(64 << 30, &facts(), 8).history_bytes, 4 << 30);
     }
 
     #[test]
     fn the_machine_decides_on_encoders_only() {
-        let usual = |limit: u64, facts: &Facts, workers| {
+        let usual = |limit: u64, facts: &Facts, workers: usize| {
             let request = Request {
                 workers,
-                readers: workers,
+                readers: workers as u64,
                 is_usual: true,
             };
             divide(limit, facts, request)
@@ -315,11 +306,15 @@ mod tests {
         assert!(budget.estimate <= USUAL_BYTES, "{}", budget.estimate);
         assert!(budget.hash_bytes <= USUAL_BYTES / HASH_SHARE);
         let many = usual(64 << 30, &much, 32);
-        assert_eq!((many.workers, many.history_bytes), (32, 0));
+        assert_eq!((many.compressors.workers, many.history_bytes), (32, 0));
         assert_eq!(many.index_entries_max, budget.index_entries_max);
-        assert_eq!(usual(512 << 20, &much, 32).workers, 2);
+        assert_eq!(usual(512 << 20, &much, 32).compressors.workers, 2);
         let large = Facts {
-            encoder_bytes: 700 << 20,
+            encoder: EncoderMemory {
+                own: 100 << 20,
+                shared: 600 << 20,
+                helper: 50 << 20,
+            },
             block_len: 64 << 20,
             ..much
         };
@@ -332,17 +327,12 @@ mod tests {
     }
 
     #[test]
-    fn the_larger_blocks_are_the_fewer_wait() {
-        let waiting = |bits: u32| waiting_blocks(2, 1 << bits);
-        assert_eq!([0, 20, 23, 24, 26].map(waiting), [4096, 16, 4, 2, 2]);
-        assert_eq!(waiting_blocks(8, 64 << 20), 8);
-        assert_eq!(waiting_blocks(1, 0), 4096);
-    }
-
-    #[test]
     fn too_low_a_limit_leaves_the_least_of_everything() {
         let budget = budget(1, &facts(), 8);
-        assert_eq!((budget.workers, budget.blocks_in_flight), (1, 3));
+        assert_eq!(
+            (budget.compressors.workers, budget.blocks_in_flight),
+            (1, 3)
+        );
         assert_eq!(budget.index_entries_max as u64, INDEX_ENTRIES_MIN);
         assert_eq!(budget.history_bytes, 0);
         assert!(budget.estimate > 200 * MIB);
@@ -368,7 +358,10 @@ mod tests {
             ..facts()
         };
         let budget = budget(64 << 30, &little, 16);
-        assert_eq!((budget.workers, budget.history_bytes), (1, 1000));
+        assert_eq!(
+            (budget.compressors.workers, budget.history_bytes),
+            (1, 1000)
+        );
         assert!(budget.blocks_in_flight <= 4);
     }
 }

@@ -367,13 +367,14 @@ fn ns(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// Processor time of this thread.
+/// Processor time of this thread, and of those that have helped it.
 pub(crate) fn thread_cpu() -> Duration {
     Duration::from_nanos(thread_cpu_ns())
 }
 
 fn thread_cpu_ns() -> u64 {
-    timespec_ns(clock_gettime(ClockId::ThreadCPUTime))
+    let own = timespec_ns(clock_gettime(ClockId::ThreadCPUTime));
+    own.saturating_add(ns(durin_codec::helped()))
 }
 
 /// Returns the processor time of the process, of threads that have ended, too.
