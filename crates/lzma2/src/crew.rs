@@ -8,7 +8,7 @@
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread::{self, Scope};
+use std::thread;
 use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
@@ -32,6 +32,8 @@ pub(crate) struct Tables {
 /// What they write does not depend on how many they are.
 #[derive(Debug)]
 pub struct Crew {
+    /// The most threads that work.
+    threads: usize,
     state: Mutex<State>,
     changed: Condvar,
 }
@@ -40,31 +42,43 @@ pub struct Crew {
 struct State {
     /// How many threads more may work.
     free: usize,
-    /// Members that cannot work because others help in their place.
-    waiting: usize,
+    /// Members that only wait until they may work.
+    joining: usize,
+    /// Members that wait for tables.
+    without_tables: usize,
     /// How many blocks more may be encoded.
     tables_free: usize,
     tables: Vec<Tables>,
+}
+
+impl State {
+    /// Whether members would work if no others helped in their place.
+    fn is_awaited(&self) -> bool {
+        self.joining > 0 || self.without_tables > 0 && self.tables_free > 0
+    }
 }
 
 impl Crew {
     /// Makes a crew of `threads` threads that encode up to `tables` blocks at a time; each of these is at least one.
     #[must_use]
     pub fn new(threads: usize, tables: usize) -> Self {
-        Self::with(threads.max(1), tables.max(1))
+        let threads = threads.max(1);
+        Self::with(threads, threads, tables.max(1))
     }
 
     /// Makes a crew for the one thread that has it, which need not join.
     #[must_use]
     pub fn alone() -> Self {
-        Self::with(0, 1)
+        Self::with(1, 0, 1)
     }
 
-    fn with(free: usize, tables_free: usize) -> Self {
+    fn with(threads: usize, free: usize, tables_free: usize) -> Self {
         Self {
+            threads,
             state: Mutex::new(State {
                 free,
-                waiting: 0,
+                joining: 0,
+                without_tables: 0,
                 tables_free,
                 tables: Vec::new(),
             }),
@@ -75,7 +89,11 @@ impl Crew {
     /// Returns when one thread more may work, which is this one.
     #[must_use]
     pub fn join(&self) -> Member<'_> {
-        drop(self.wait(self.lock(), |state| state.free > 0));
+        let mut state = self.lock();
+        state.joining += 1;
+        state = self.wait(state, |_| true);
+        state.joining -= 1;
+        drop(state);
         Member { crew: self }
     }
 
@@ -89,12 +107,10 @@ impl Crew {
         mut state: MutexGuard<'a, State>,
         may: impl Fn(&State) -> bool,
     ) -> MutexGuard<'a, State> {
-        state.waiting += 1;
         while state.free == 0 || !may(&state) {
             let woken = self.changed.wait(state);
             state = woken.unwrap_or_else(PoisonError::into_inner);
         }
-        state.waiting -= 1;
         state.free -= 1;
         state
     }
@@ -111,7 +127,9 @@ impl Crew {
         if state.tables_free == 0 {
             state.free += 1;
             self.changed.notify_all();
+            state.without_tables += 1;
             state = self.wait(state, |state| state.tables_free > 0);
+            state.without_tables -= 1;
         }
         state.tables_free -= 1;
         let mut tables = state.tables.pop().unwrap_or_default();
@@ -135,15 +153,25 @@ impl Crew {
         let job = Job {
             crew: self,
             count,
-            threads_max,
-            threads: AtomicUsize::new(1),
             next: AtomicUsize::new(0),
             tools,
             work,
             results: Mutex::new(Vec::with_capacity(count)),
             helped: AtomicU64::new(0),
         };
-        thread::scope(|scope| job.run(scope, false))?;
+        let mut tools = (job.tools)()?;
+        thread::scope(|scope| {
+            for _ in 1..threads_max.min(count).min(self.threads) {
+                // If the system gives no thread, the others do it.
+                drop(thread::Builder::new().spawn_scoped(scope, || job.help()));
+            }
+            let _end = End {
+                crew: self,
+                next: &job.next,
+                count,
+            };
+            job.work(&mut tools, || false);
+        });
         let helped = job.helped.into_inner();
         HELPED.set(HELPED.get() + helped);
         let results = job.results.into_inner();
@@ -178,12 +206,26 @@ impl Drop for Turn<'_> {
     }
 }
 
+/// Sends those away who wait to help, also if the thread panics that they would help.
+struct End<'a> {
+    crew: &'a Crew,
+    next: &'a AtomicUsize,
+    count: usize,
+}
+
+impl Drop for End<'_> {
+    fn drop(&mut self) {
+        let state = self.crew.lock();
+        self.next.fetch_max(self.count, Ordering::Relaxed);
+        drop(state);
+        self.crew.changed.notify_all();
+    }
+}
+
 /// Numbers that some threads do something with.
 struct Job<'a, T, M, W> {
     crew: &'a Crew,
     count: usize,
-    threads_max: usize,
-    threads: AtomicUsize,
     /// The first number that nobody has taken.
     next: AtomicUsize,
     tools: M,
@@ -199,68 +241,46 @@ where
     M: Fn() -> Result<S, Error> + Sync,
     W: Fn(&mut S, usize) -> T + Sync,
 {
-    /// Works until no number is left; one that helps, until a member wants to work.
-    fn run<'scope>(
-        &'scope self,
-        scope: &'scope Scope<'scope, '_>,
-        is_helper: bool,
-    ) -> Result<(), Error> {
-        let mut tools = (self.tools)()?;
-        loop {
-            if is_helper && self.crew.lock().waiting > 0 {
-                return Ok(());
-            }
+    /// Works until no number is left, or `may_stop`.
+    fn work(&self, tools: &mut S, may_stop: impl Fn() -> bool) {
+        while !may_stop() {
             let number = self.next.fetch_add(1, Ordering::Relaxed);
             if number >= self.count {
-                return Ok(());
+                return;
             }
-            if number + 1 < self.count {
-                self.get_help(scope);
-            }
-            let result = (self.work)(&mut tools, number);
+            let result = (self.work)(tools, number);
             let results = self.results.lock();
             let mut results = results.unwrap_or_else(PoisonError::into_inner);
             results.push((number, result));
         }
     }
 
-    /// Starts a thread that helps, if one is free.
-    fn get_help<'scope>(&'scope self, scope: &'scope Scope<'scope, '_>) {
-        let mut state = self.crew.lock();
-        let is_wanted = state.free > 0
-            && state.waiting == 0
-            && self.threads.load(Ordering::Relaxed) < self.threads_max;
-        if !is_wanted {
-            return;
-        }
-        state.free -= 1;
-        drop(state);
-        self.threads.fetch_add(1, Ordering::Relaxed);
-        let place = Place {
-            crew: self.crew,
-            threads: &self.threads,
-        };
-        let help = move || {
+    /// Works whenever a member does not, until no number is left.
+    fn help(&self) {
+        let mut tools = None;
+        while let Some(_place) = self.place() {
+            let made = tools.take().map_or_else(&self.tools, Ok);
             // Without memory for its tools a thread leaves the work to the others.
-            self.run(scope, true).ok();
-            self.helped.fetch_add(thread_cpu_ns(), Ordering::Relaxed);
-            drop(place);
-        };
-        // If the system gives no thread, the place is given back with what was to be done.
-        drop(thread::Builder::new().spawn_scoped(scope, help));
+            let Ok(made) = made else {
+                return;
+            };
+            self.work(tools.insert(made), || self.crew.lock().is_awaited());
+        }
+        self.helped.fetch_add(thread_cpu_ns(), Ordering::Relaxed);
     }
-}
 
-/// The place of a thread that helps.
-struct Place<'a> {
-    crew: &'a Crew,
-    threads: &'a AtomicUsize,
-}
-
-impl Drop for Place<'_> {
-    fn drop(&mut self) {
-        self.threads.fetch_sub(1, Ordering::Relaxed);
-        self.crew.leave();
+    /// Waits until one thread more may work; there is nothing to do if numbers run out before.
+    fn place(&self) -> Option<Member<'_>> {
+        let mut state = self.crew.lock();
+        while self.next.load(Ordering::Relaxed) < self.count {
+            if state.free > 0 && !state.is_awaited() {
+                state.free -= 1;
+                return Some(Member { crew: self.crew });
+            }
+            let woken = self.crew.changed.wait(state);
+            state = woken.unwrap_or_else(PoisonError::into_inner);
+        }
+        None
     }
 }
 
@@ -282,6 +302,9 @@ fn thread_cpu_ns() -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Barrier;
+    use std::sync::atomic::AtomicBool;
+
     use super::*;
 
     #[test]
@@ -307,8 +330,36 @@ mod tests {
         });
         assert_eq!(most.into_inner(), 3);
         let state = crew.lock();
-        assert_eq!((state.free, state.tables_free, state.waiting), (3, 1, 0));
+        assert_eq!((state.free, state.tables_free), (3, 1));
         assert_eq!(state.tables.len(), 1);
+    }
+
+    #[test]
+    fn who_waits_for_tables_is_replaced() {
+        let crew = Crew::new(2, 1);
+        let (entered, waits) = (Barrier::new(2), AtomicBool::new(false));
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                let _member = crew.join();
+                entered.wait();
+                crew.with_tables(|_| waits.store(false, Ordering::SeqCst));
+            });
+            let _member = crew.join();
+            crew.with_tables(|_| {
+                waits.store(true, Ordering::SeqCst);
+                entered.wait();
+                while crew.lock().without_tables == 0 {
+                    thread::yield_now();
+                }
+                // Neither of two can end without the other.
+                let together = Barrier::new(2);
+                let work = |_: &mut (), _| together.wait().is_leader();
+                let results = crew.each(4, 8, || Ok(()), work).expect("tools");
+                assert_eq!(results.iter().filter(|leads| **leads).count(), 2);
+                assert!(waits.load(Ordering::SeqCst));
+            });
+        });
+        assert!(!waits.into_inner());
     }
 
     #[test]
@@ -329,12 +380,18 @@ mod tests {
         thread::scope(|scope| {
             let panics = || {
                 let _member = crew.join();
-                crew.with_tables(|_| panic!("on purpose"))
+                let work = |_: &mut (), _| panic!("on purpose");
+                crew.with_tables(|_| crew.each::<_, ()>(9, 2, || Ok(()), work))
             };
             assert!(scope.spawn(panics).join().is_err());
         });
         let _member = crew.join();
         crew.with_tables(|_| ());
         assert_eq!(crew.lock().free, 1);
+        // Nor does one that would help wait for ever if the other does not come.
+        let waits = Crew::new(2, 1);
+        let [_first, _second] = [waits.join(), waits.join()];
+        let panics = || waits.each::<_, ()>(9, 2, || Ok(()), |_: &mut (), _| panic!("on purpose"));
+        assert!(std::panic::catch_unwind(panics).is_err());
     }
 }
