@@ -9,7 +9,8 @@
 //! a payload that ends early or goes on too long is an error, and memory stays near that ceiling plus the window
 //! of the algorithm.
 //!
-//! This crate is the only one that calls C libraries for compression. It starts no thread and does no I/O.
+//! This crate is the only one that calls C libraries for compression. It does no I/O and starts no thread but
+//! those that help each other in a [`Crew`].
 //!
 //! ```
 //! use durin_codec::{Spec, decompress, encode_section};

@@ -112,6 +112,10 @@ impl Crew {
             state = woken.unwrap_or_else(PoisonError::into_inner);
         }
         state.free -= 1;
+        if state.free > 0 {
+            // Helpers have let this one go first.
+            self.changed.notify_all();
+        }
         state
     }
 
@@ -257,14 +261,12 @@ where
 
     /// Works whenever a member does not, until no number is left.
     fn help(&self) {
-        let mut tools = None;
         while let Some(_place) = self.place() {
-            let made = tools.take().map_or_else(&self.tools, Ok);
-            // Without memory for its tools a thread leaves the work to the others.
-            let Ok(made) = made else {
+            // Without memory for its tools a thread leaves the work to the others; nor does it keep them while it waits.
+            let Ok(mut tools) = (self.tools)() else {
                 return;
             };
-            self.work(tools.insert(made), || self.crew.lock().is_awaited());
+            self.work(&mut tools, || self.crew.lock().is_awaited());
         }
         self.helped.fetch_add(thread_cpu_ns(), Ordering::Relaxed);
     }
