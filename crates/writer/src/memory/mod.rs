@@ -6,11 +6,12 @@
 //!
 //! Without a limit of the user, the index is made for [`USUAL_BYTES`] and [`USUAL_HISTORY_BYTES`] are kept to compare with,
 //! whatever the machine has: what they find is the same on all machines, and keeping more saves some reading only. Encoders,
-//! of which there is one for each processor, may take what the machine allows.
+//! of which there is one for each processor, and tables that they share, may take what the machine allows.
 //!
 //! Tables of the tree and of the metadata take what they take; of the rest one encoder and its blocks come first, then
-//! the index, up to a quarter, then further encoders, then blocks that wait, then stored data. A limit that is too low
-//! never fails a build by itself: it then goes on with one thread and the least of everything, and says so.
+//! the index, up to a quarter, then further encoders (`compressors`), then blocks that wait, then stored data. A limit
+//! that is too low never fails a build by itself: it then goes on with one thread and the least of everything, and says
+//! so.
 //! The bytes of an image may depend on [`Budget::index_entries_max`] and [`slices_max`] only: what follows from them comes
 //! in powers of two and depends on the tree, the options and the limit, and on nothing of the machine; all else here is a
 //! matter of speed.
