@@ -31,7 +31,7 @@ pub struct Compressors {
 
 impl Compressors {
     /// One thread, and as many more, up to `wanted`, as have a block of `blocks` or somebody to help, and as `take` has
-    /// the bytes for.
+    /// the bytes for. Who helps needs fewer: where no further block fits, a helper may.
     pub fn of(
         encoder: EncoderMemory,
         wanted: usize,
@@ -40,13 +40,13 @@ impl Compressors {
         mut take: impl FnMut(u64) -> bool,
     ) -> Self {
         let (mut workers, mut threads, mut tables) = (1, 1, 1);
+        let mut is_room = true;
         while threads < wanted {
             let is_crowded = threads % THREADS_PER_TABLE == 0;
-            if (workers as u64) < blocks {
-                let shared = if is_crowded { encoder.shared } else { 0 };
-                if !take(encoder.own + block_len + THREAD_BYTES + shared) {
-                    break;
-                }
+            let shared = if is_crowded { encoder.shared } else { 0 };
+            let with_block = encoder.own + block_len + THREAD_BYTES + shared;
+            is_room = is_room && (workers as u64) < blocks && take(with_block);
+            if is_room {
                 workers += 1;
                 tables += usize::from(is_crowded);
             } else if encoder.helper == 0 || is_crowded || !take(encoder.helper + THREAD_BYTES) {
@@ -122,6 +122,8 @@ mod tests {
         // A single block keeps four of eight threads busy.
         assert_eq!(of(8, 1, much), ([1, 4, 1], 1, 3 * 50 + 1));
         assert_eq!(of(8, 9, 500 * MIB), ([4, 4, 1], 1, 3 * 164 + 1));
+        // Where a second block does not fit, two that help do.
+        assert_eq!(of(8, 9, 120 * MIB), ([1, 3, 1], 1, 2 * 50 + 1));
         assert_eq!(of(8, 9, 0), ([1, 1, 1], 1, 0));
     }
 
