@@ -70,7 +70,12 @@ const ALGORITHMS: &[AlgorithmHelp] = &[
             ("extreme", "flag: slower and a little smaller"),
             (
                 "binary",
-                "x86, powerpc, ia64, arm, armthumb, sparc: also try this filter for machine code",
+                "x86, powerpc, ia64, arm, armthumb, arm64, sparc: also try this filter for machine code; \
+                 arm64 needs xz 5.4 to be read",
+            ),
+            (
+                "delta",
+                "1..255: also try a filter for values that come again each so many bytes and change little",
             ),
             ("mode", "fast, normal"),
             ("mf", "hc3, hc4, bt2, bt3, bt4: match finder"),

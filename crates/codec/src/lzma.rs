@@ -1,6 +1,7 @@
 //! LZMA: `.xz` streams, written as one stream of one block with CRC64.
 
 use std::fmt;
+use std::num::NonZeroU8;
 use std::sync::Arc;
 
 use durin_format::{Error, Result};
@@ -13,32 +14,24 @@ use crate::options::Options;
 use crate::output::{fill, reserve_total};
 use crate::sample::Probe;
 use crate::spec::EncoderMemory;
+use filters::{BINARIES, Filter};
 use ours::Ours;
 use stream::{Compressor, Container, Settings};
 use tune::{Fixed, Model};
 
+mod delta;
+mod filters;
 mod index;
 mod ours;
 mod stream;
 mod tune;
 
+pub use delta::DeltaTrial;
 pub(crate) use index::uncompressed_len;
 
 const LEVEL_DEFAULT: u32 = 9;
 /// From this level on packets are chosen by their prices, mode `normal`.
 const LEVEL_NORMAL_MIN: u32 = 4;
-
-/// A filter that makes machine code more compressible by turning relative addresses into absolute ones.
-type Filter = sys::lzma_vli;
-
-const BINARIES: [(&str, Filter); 6] = [
-    ("x86", sys::LZMA_FILTER_X86),
-    ("powerpc", sys::LZMA_FILTER_POWERPC),
-    ("ia64", sys::LZMA_FILTER_IA64),
-    ("arm", sys::LZMA_FILTER_ARM),
-    ("armthumb", sys::LZMA_FILTER_ARMTHUMB),
-    ("sparc", sys::LZMA_FILTER_SPARC),
-];
 
 const MODES: [(&str, sys::lzma_mode); 2] = [
     ("fast", sys::LZMA_MODE_FAST),
@@ -60,6 +53,7 @@ pub(crate) struct LzmaOptions {
     dict_log2: Option<u32>,
     extreme: bool,
     binary: Option<&'static str>,
+    delta: Option<NonZeroU8>,
     mode: Option<&'static str>,
     match_finder: Option<&'static str>,
     nice: Option<u32>,
@@ -80,6 +74,9 @@ impl LzmaOptions {
             dict_log2: options.u32("dict_size", 12..=30)?,
             extreme: options.flag("extreme")?,
             binary: options.choice("binary", &names(&BINARIES))?,
+            delta: options
+                .u32("delta", 1..=255)?
+                .and_then(|distance| NonZeroU8::try_from(u8::try_from(distance).ok()?).ok()),
             mode: options.choice("mode", &names(&MODES))?,
             match_finder: options.choice("mf", &names(&MATCH_FINDERS))?,
             nice: options.u32("nice", 0..=273)?,
@@ -116,6 +113,12 @@ impl LzmaOptions {
             .max(LEN_MIN)
     }
 
+    /// The filters that the user wants to be tried.
+    fn filters(&self) -> impl Iterator<Item = Filter> {
+        let binary = find(&BINARIES, self.binary);
+        binary.into_iter().chain(self.delta.map(Filter::delta))
+    }
+
     /// Whether blocks are compressed by our encoder: it is what `normal` means unless a way to search is asked for.
     fn is_for_ours(&self, block_len: usize) -> bool {
         let is_normal = match self.mode {
@@ -125,9 +128,7 @@ impl LzmaOptions {
         is_normal
             && self.match_finder.is_none()
             && self.depth.is_none()
-            && self
-                .binary
-                .is_none_or(|binary| ours::filter(binary).is_some())
+            && self.filters().all(|filter| filter.ours().is_some())
             && block_len <= durin_lzma2::BLOCK_LEN_MAX
     }
 
@@ -135,7 +136,7 @@ impl LzmaOptions {
     pub(crate) fn encoder_memory(&self, block_len: usize) -> EncoderMemory {
         if self.is_for_ours(block_len) {
             let EncoderBytes { tables, thread } =
-                EncoderBytes::of(block_len, self.tune || self.binary.is_some());
+                EncoderBytes::of(block_len, self.tune || self.filters().next().is_some());
             let (probe, look) = if self.tune {
                 // The filtered block that is looked at.
                 let look = block_len.min(tune::LOOK_LEN_MAX) as u64;
@@ -166,7 +167,7 @@ impl LzmaOptions {
         EncoderMemory::own(dict_len * bytes_per_position + (8 << 20) + tune)
     }
 
-    fn settings(&self, len: usize, model: Model, binary: Option<&str>) -> Settings {
+    fn settings(&self, len: usize, model: Model, filter: Option<Filter>) -> Settings {
         let extreme = if self.extreme {
             sys::LZMA_PRESET_EXTREME
         } else {
@@ -183,7 +184,7 @@ impl LzmaOptions {
             lc: model.lc,
             lp: model.lp,
             pb: model.pb,
-            filter: find(&BINARIES, binary),
+            filter,
         }
     }
 
@@ -194,7 +195,7 @@ impl LzmaOptions {
             lc: self.lc.unwrap_or(default.lc),
             lp: self.lp.unwrap_or(default.lp),
             pb: self.pb.unwrap_or(default.pb),
-            binary: None,
+            filter: None,
         }
     }
 }
@@ -209,6 +210,11 @@ impl fmt::Display for LzmaOptions {
             f.write_str(":extreme")?;
         }
         show(f, "binary", name(self.binary))?;
+        show(
+            f,
+            "delta",
+            number(self.delta.map(|distance| distance.get().into())),
+        )?;
         show(f, "mode", name(self.mode))?;
         show(f, "mf", name(self.match_finder))?;
         show(f, "nice", number(self.nice))?;
@@ -253,11 +259,11 @@ impl LzmaEncoder {
         data: &[u8],
         out: &mut Vec<u8>,
         model: Model,
-        binary: Option<&str>,
+        filter: Option<Filter>,
     ) -> Result<()> {
-        let settings = self.options.settings(data.len(), model, binary);
+        let settings = self.options.settings(data.len(), model, filter);
         if let Some(ours) = &mut self.ours {
-            ours.compress(&settings, binary, data, out)?;
+            ours.compress(&settings, data, out)?;
             // Images are the only copy of somebody's data: what our encoder writes is believed when the library has
             // decoded it, which takes some percent of the time. Should that ever fail, the library encodes, too.
             if holds(out, data) {
@@ -278,7 +284,7 @@ impl LzmaEncoder {
             lc: options.lc,
             lp: options.lp,
             pb: options.pb,
-            filters: options.binary.is_none(),
+            filters: options.filters().next().is_none(),
         };
         tune::choose(data, &fixed, &mut self.trials, self.probe.as_mut())
     }
@@ -309,10 +315,10 @@ fn holds(payload: &[u8], data: &[u8]) -> bool {
 impl Encoder for LzmaEncoder {
     fn encode(&mut self, data: &[u8], out: &mut Vec<u8>) -> Result<()> {
         let model = self.model(data)?;
-        self.encode_with(data, out, model, model.binary)?;
-        if let Some(binary) = self.options.binary {
+        self.encode_with(data, out, model, model.filter)?;
+        for filter in self.options.clone().filters() {
             let mut filtered = Vec::new();
-            self.encode_with(data, &mut filtered, model, Some(binary))?;
+            self.encode_with(data, &mut filtered, model, Some(filter))?;
             if filtered.len() < out.len() {
                 *out = filtered;
             }

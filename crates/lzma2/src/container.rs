@@ -20,7 +20,9 @@ pub(crate) fn begin(filter: Option<Filter>, dict_len: u32, out: &mut Vec<u8>) ->
     // The length of the header in units of 4 bytes, less 1; it is known once the filters are written.
     out.extend([0, filter_count - 1]);
     if let Some(filter) = filter {
-        out.extend([filter.id(), 0]);
+        let property = filter.property();
+        out.extend([filter.id(), u8::from(property.is_some())]);
+        out.extend(property);
     }
     out.extend([LZMA2_ID, 1, dict_code(dict_len)]);
     pad(start, out);

@@ -1,11 +1,16 @@
-//! Filters for machine code: relative addresses of calls and branches become absolute ones, so that calls of one function
-//! are alike wherever they stand.
+//! What is done to data before they are compressed.
 //!
+//! Filters for machine code turn relative addresses of calls and branches into absolute ones, so that calls of one function
+//! are alike wherever they stand. The Delta filter turns values that change little into small numbers.
 //! Each is the encoder of the filter that ".xz File Format" 1.2.1 numbers, for data that start at address 0.
 
-/// A kind of machine code.
+use std::num::NonZeroU8;
+
+/// A kind of data: of machine code, but for the first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Filter {
+    /// Values that come again each so many bytes, and change little: pixels, samples, measurements.
+    Delta(NonZeroU8),
     /// 32 and 64 bit x86.
     X86,
     /// Big endian PowerPC.
@@ -16,28 +21,59 @@ pub enum Filter {
     ArmThumb,
     /// SPARC.
     Sparc,
+    /// 64 bit ARM. Decoders know it since release 5.4 of XZ Utils, of December 2022.
+    Arm64,
 }
 
 impl Filter {
-    pub(crate) fn id(self) -> u8 {
+    /// The number that the format has for the filter.
+    #[must_use]
+    pub fn id(self) -> u8 {
         match self {
+            Self::Delta(_) => 3,
             Self::X86 => 4,
             Self::PowerPc => 5,
             Self::Arm => 7,
             Self::ArmThumb => 8,
             Self::Sparc => 9,
+            Self::Arm64 => 10,
         }
     }
 
-    /// Replaces addresses in `code`.
-    pub fn apply(self, code: &mut [u8]) {
+    /// What a decoder has to know besides, if anything.
+    pub(crate) fn property(self) -> Option<u8> {
         match self {
-            Self::X86 => x86(code),
-            Self::PowerPc => power_pc(code),
-            Self::Arm => arm(code),
-            Self::ArmThumb => arm_thumb(code),
-            Self::Sparc => sparc(code),
+            Self::Delta(distance) => Some(distance.get() - 1),
+            _ => None,
         }
+    }
+
+    /// Replaces addresses in machine code, or values by how much they change.
+    pub fn apply(self, data: &mut [u8]) {
+        match self {
+            Self::Delta(distance) => delta(distance, data),
+            Self::X86 => x86(data),
+            Self::PowerPc => power_pc(data),
+            Self::Arm => arm(data),
+            Self::ArmThumb => arm_thumb(data),
+            Self::Sparc => sparc(data),
+            Self::Arm64 => arm64(data),
+        }
+    }
+}
+
+fn delta(distance: NonZeroU8, data: &mut [u8]) {
+    /// Bytes that stay in the fastest cache.
+    const PIECE_LEN: usize = 4096;
+    let distance = usize::from(distance.get());
+    let mut before = [0; PIECE_LEN + u8::MAX as usize];
+    for piece in data.chunks_mut(PIECE_LEN) {
+        let len = piece.len();
+        before[distance..distance + len].copy_from_slice(piece);
+        for (byte, earlier) in piece.iter_mut().zip(&before) {
+            *byte = byte.wrapping_sub(*earlier);
+        }
+        before.copy_within(len..len + distance, 0);
     }
 }
 
@@ -173,5 +209,29 @@ fn arm_thumb(code: &mut [u8]) {
         ];
         code[at..at + 4].copy_from_slice(&bytes);
         at += 4;
+    }
+}
+
+fn arm64(code: &mut [u8]) {
+    let (words, _) = code.as_chunks_mut::<4>();
+    for (index, bytes) in (0_u32..).zip(words) {
+        let word = u32::from_le_bytes(*bytes);
+        let here = index.wrapping_mul(4);
+        let word = if word >> 26 == 0x25 {
+            // `bl`, with a distance in instructions.
+            0x9400_0000 | word.wrapping_add(here >> 2) & 0x03FF_FFFF
+        } else if word & 0x9F00_0000 == 0x9000_0000 {
+            // `adrp`, with a distance in pages of 4 KiB of which the lowest two bits stand apart; within 512 MiB only.
+            let distance = word >> 29 & 3 | word >> 3 & 0x001F_FFFC;
+            if distance.wrapping_add(1 << 17) & 0x001C_0000 != 0 {
+                continue;
+            }
+            let page = distance.wrapping_add(here >> 12);
+            let sign = 0_u32.wrapping_sub(page & 1 << 17) & 0x00E0_0000;
+            word & 0x9000_001F | (page & 3) << 29 | (page & 0x0003_FFFC) << 3 | sign
+        } else {
+            continue;
+        };
+        *bytes = word.to_le_bytes();
     }
 }

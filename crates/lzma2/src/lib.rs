@@ -79,7 +79,7 @@ pub struct Options {
     pub pb: u32,
     /// A match of this length is taken without looking for a better one: 2 to 273.
     pub nice_len: u32,
-    /// What is done to machine code before.
+    /// What is done to the data before.
     pub filter: Option<Filter>,
 }
 

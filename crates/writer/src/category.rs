@@ -18,12 +18,13 @@ pub(crate) const DEFAULT: CategoryIndex = 0;
 pub(crate) const DEFAULT_NAME: &str = "<default>";
 
 /// The names of all categories that a categorizer can find, and that of the rest.
-pub const CATEGORY_NAMES: [&str; 11] = [
+pub const CATEGORY_NAMES: [&str; 12] = [
     DEFAULT_NAME,
     "binary/elf",
     "binary/macho-header",
     "binary/macho-section",
     "binary/pe",
+    "delta",
     "fits/image",
     "fits/metadata",
     "hotness",

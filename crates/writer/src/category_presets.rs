@@ -12,13 +12,16 @@ use crate::per_category::PerCategory;
 /// The lowest level at which categories are told apart unasked: below it speed is what counts.
 const CATEGORIZE_LEVEL_MIN: usize = 3;
 
+/// The lowest level with lzma, which alone has the filter that `delta` is for.
+const DELTA_LEVEL_MIN: usize = 7;
+
 /// Returns the categorizers that work at a level if the user names none.
 #[must_use]
 pub fn usual_categorizers(level: usize) -> Vec<Categorizer> {
-    if level < CATEGORIZE_LEVEL_MIN {
-        Vec::new()
-    } else {
-        Categorizer::USUAL.to_vec()
+    match level {
+        ..CATEGORIZE_LEVEL_MIN => Vec::new(),
+        CATEGORIZE_LEVEL_MIN..DELTA_LEVEL_MIN => Categorizer::USUAL.to_vec(),
+        _ => Categorizer::WITH_DELTA.to_vec(),
     }
 }
 

@@ -203,10 +203,11 @@ pub(crate) enum DebugFilter {
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Compression")]
 pub(crate) struct Categorize {
-    /// Tell kinds of data apart: 'none', or a list of fits, pcmaudio, binary, incompressible, hotness
+    /// Tell kinds of data apart: 'none', or a list of fits, pcmaudio, binary, delta, incompressible, hotness
     ///
     /// The first of the list that knows a file wins. Without a list, and from level 3 up without the option, the list
-    /// is fits,pcmaudio,binary,incompressible. Options that take a category in front then apply to what has been found.
+    /// is fits,pcmaudio,binary,incompressible; from level 7 up without the option, delta comes before incompressible: it
+    /// finds pixels, samples and measurements, for which lzma has a filter. Options that take a category in front then apply to what has been found.
     #[arg(long, value_name = "LIST", num_args = 0..=1, require_equals = true, default_missing_value = "fits,pcmaudio,binary,incompressible")]
     pub(crate) categorize: Option<String>,
 

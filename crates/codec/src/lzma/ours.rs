@@ -6,22 +6,11 @@ use durin_format::{Error, Result};
 use durin_lzma2 as lzma2;
 use liblzma_sys as sys;
 
+use super::filters::Filter;
 use super::stream::Settings;
 
 /// Our encoder, which works for a crew.
 pub(super) struct Ours(lzma2::Encoder);
-
-/// Returns the filter of that name, if our encoder has it.
-pub(super) fn filter(name: &str) -> Option<lzma2::Filter> {
-    Some(match name {
-        "x86" => lzma2::Filter::X86,
-        "powerpc" => lzma2::Filter::PowerPc,
-        "arm" => lzma2::Filter::Arm,
-        "armthumb" => lzma2::Filter::ArmThumb,
-        "sparc" => lzma2::Filter::Sparc,
-        _ => return None,
-    })
-}
 
 impl Ours {
     pub(super) fn new(crew: &Arc<lzma2::Crew>) -> Self {
@@ -32,7 +21,6 @@ impl Ours {
     pub(super) fn compress(
         &mut self,
         settings: &Settings,
-        binary: Option<&str>,
         data: &[u8],
         out: &mut Vec<u8>,
     ) -> Result<()> {
@@ -42,7 +30,7 @@ impl Ours {
             lp: settings.lp,
             pb: settings.pb,
             nice_len: settings.nice.unwrap_or_else(|| nice_len(settings.preset)),
-            filter: binary.and_then(filter),
+            filter: settings.filter.and_then(Filter::ours),
         };
         self.0.xz(data, &options, out).map_err(error)
     }

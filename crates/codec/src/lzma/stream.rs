@@ -10,6 +10,7 @@ use core::ffi::c_void;
 use durin_format::{Error, Result};
 use liblzma_sys as sys;
 
+use super::filters::Filter;
 use crate::output::reserve_total;
 use crate::tables;
 
@@ -26,8 +27,8 @@ pub(super) struct Settings {
     pub(super) lc: u32,
     pub(super) lp: u32,
     pub(super) pb: u32,
-    /// The filter for machine code in front.
-    pub(super) filter: Option<sys::lzma_vli>,
+    /// What is done to the data before.
+    pub(super) filter: Option<Filter>,
 }
 
 /// What is around the compressed data.
@@ -40,6 +41,7 @@ pub(super) enum Container {
 }
 
 /// The memory of an encoder, which is used again for each block as far as it fits.
+#[derive(Debug)]
 pub(super) struct Compressor(Box<sys::lzma_stream>);
 
 // SAFETY: a stream may be used by any thread, one at a time, and this type lends it only through `&mut`.
@@ -96,8 +98,19 @@ impl Compressor {
         let null = std::ptr::null_mut();
         let end = || filter(sys::LZMA_VLI_UNKNOWN, null);
         let lzma = filter(sys::LZMA_FILTER_LZMA2, (&raw mut options).cast());
+        // SAFETY: as above.
+        let mut delta: sys::lzma_options_delta = unsafe { std::mem::zeroed() };
         let filters = match settings.filter {
-            Some(id) => [filter(id, null), lzma, end()],
+            Some(front) => {
+                let front_options = match front.distance() {
+                    Some(distance) => {
+                        delta.dist = distance;
+                        (&raw mut delta).cast()
+                    }
+                    None => null,
+                };
+                [filter(front.id(), front_options), lzma, end()]
+            }
             None => [lzma, end(), end()],
         };
         let stream = &raw mut *self.0;

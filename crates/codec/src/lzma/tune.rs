@@ -2,16 +2,19 @@
 //!
 //! In: a block. Out: what compressed a sample of it best. The sample is compressed some times by the fastest encoder,
 //! which together costs about a 50th of compressing a block of 16 MiB at level 9. Which candidates are tried follows from
-//! counts: text gets no filter, and a filter is tried only where there are instructions that it changes.
+//! counts: text gets no filter, and a filter is tried only where there are instructions that it changes, or bytes that are
+//! close to those some bytes before.
 //!
 //! A sample does not show that a block repeats itself, as versions of a program do. A filter makes the calls of one
 //! function alike, and those of a function that has moved different from what they were: it has to save bytes of the whole
 //! block, too.
 
 use durin_format::Result;
+use durin_lzma2 as lzma2;
 
+use super::delta;
+use super::filters::Filter;
 use super::stream::{Compressor, Container, Settings};
-use super::{BINARIES, find, ours};
 use crate::sample::{Probe, sample};
 
 /// What a block is compressed with.
@@ -20,19 +23,26 @@ pub(super) struct Model {
     pub(super) lc: u32,
     pub(super) lp: u32,
     pub(super) pb: u32,
-    pub(super) binary: Option<&'static str>,
+    pub(super) filter: Option<Filter>,
 }
 
 impl Model {
     /// The library's default.
     pub(super) const DEFAULT: Self = Self::new(3, 0, 2);
 
-    const fn new(lc: u32, lp: u32, pb: u32) -> Self {
+    pub(super) const fn new(lc: u32, lp: u32, pb: u32) -> Self {
         Self {
             lc,
             lp,
             pb,
-            binary: None,
+            filter: None,
+        }
+    }
+
+    pub(super) fn with(self, filter: Filter) -> Self {
+        Self {
+            filter: Some(filter),
+            ..self
         }
     }
 }
@@ -66,56 +76,38 @@ pub(super) fn choose(
     probe: Option<&mut Probe>,
 ) -> Result<Model> {
     let sample = sample(data);
-    let mut trials = Trials {
-        sample: &sample,
-        compressor,
-        out: Vec::new(),
-    };
-    let mut best = fixed.apply(Model::DEFAULT);
-    let mut best_len = trials.len_with(best)?;
-    let is_text = is_text(&sample);
-    let (models, limit) = if is_text {
-        (&TEXT_MODELS[..], best_len)
-    } else {
-        (&BINARY_MODELS[..], best_len - (best_len >> BINARY_SHIFT))
-    };
-    for model in models {
-        let model = fixed.apply(*model);
-        if model == best || model.lc + model.lp > 4 {
-            continue;
-        }
-        let len = trials.len_with(model)?;
-        if len < limit.min(best_len) {
-            (best, best_len) = (model, len);
-        }
+    let mut trials = Trials::new(&sample, compressor);
+    let default = fixed.apply(Model::DEFAULT);
+    let mut best = (default, trials.len_with(default)?);
+    if is_text(&sample) {
+        let models = TEXT_MODELS.map(|model| fixed.apply(model));
+        return Ok(trials.better(best, 0, models)?.0);
     }
-    if is_text || !fixed.filters {
-        return Ok(best);
+    let models = BINARY_MODELS.map(|model| fixed.apply(model));
+    best = trials.better(best, best.1 >> BINARY_SHIFT, models)?;
+    if !fixed.filters {
+        return Ok(best.0);
     }
-    let limit = best_len - (best_len >> FILTER_SHIFT);
-    let unfiltered = best;
-    for binary in machine_code(&sample) {
-        let model = Model {
-            binary: Some(binary),
-            ..unfiltered
-        };
-        let len = trials.len_with(model)?;
-        if len < limit.min(best_len) {
-            (best, best_len) = (model, len);
-        }
+    let (unfiltered, len) = best;
+    let filtered = machine_code(&sample).map(|filter| unfiltered.with(Filter::Ours(filter)));
+    best = trials.better(best, len >> FILTER_SHIFT, filtered)?;
+    if let Some(distance) = delta::likely(&sample) {
+        let filtered = delta::MODELS.map(|model| fixed.apply(model).with(Filter::delta(distance)));
+        best = trials.better(best, len >> delta::SHIFT, filtered)?;
     }
-    if data.len() > sample.len() && best.binary.is_some_and(|name| !pays(name, data, probe)) {
-        best = unfiltered;
+    let filter = best.0.filter.and_then(Filter::ours);
+    if data.len() > sample.len() && filter.is_some_and(|filter| !pays(filter, data, probe)) {
+        return Ok(unfiltered);
     }
-    Ok(best)
+    Ok(best.0)
 }
 
 /// Of very large blocks so much is looked at, in bytes: versions lie next to each other.
 pub(super) const LOOK_LEN_MAX: usize = 64 << 20;
 
 /// Whether `data` are smaller with a filter, as far as a fast look at them tells. In doubt, they are.
-fn pays(binary: &str, data: &[u8], probe: Option<&mut Probe>) -> bool {
-    let (Some(probe), Some(filter)) = (probe, ours::filter(binary)) else {
+fn pays(filter: lzma2::Filter, data: &[u8], probe: Option<&mut Probe>) -> bool {
+    let Some(probe) = probe else {
         return true;
     };
     let data = data.get(..LOOK_LEN_MAX).unwrap_or(data);
@@ -147,25 +139,56 @@ impl Fixed {
             lc: self.lc.unwrap_or(model.lc),
             lp: self.lp.unwrap_or(model.lp),
             pb: self.pb.unwrap_or(model.pb),
-            binary: model.binary,
+            filter: model.filter,
         }
     }
 }
 
-/// Compresses as fast as possible and returns the size.
-struct Trials<'a> {
+/// Compresses as fast as possible.
+pub(super) struct Trials<'a> {
     sample: &'a [u8],
     compressor: &'a mut Compressor,
     out: Vec<u8>,
 }
 
-impl Trials<'_> {
-    fn len_with(&mut self, model: Model) -> Result<usize> {
+impl<'a> Trials<'a> {
+    pub(super) fn new(sample: &'a [u8], compressor: &'a mut Compressor) -> Self {
+        Self {
+            sample,
+            compressor,
+            out: Vec::new(),
+        }
+    }
+
+    /// Returns the best of `models` with its size, if it saves more than `least` bytes, and otherwise `best`.
+    pub(super) fn better(
+        &mut self,
+        mut best: (Model, usize),
+        least: usize,
+        models: impl IntoIterator<Item = Model>,
+    ) -> Result<(Model, usize)> {
+        let limit = best.1 - least.min(best.1);
+        let first = best.0;
+        for model in models {
+            if model == first || model.lc + model.lp > 4 {
+                continue;
+            }
+            let len = self.len_with(model)?;
+            if len < limit.min(best.1) {
+                best = (model, len);
+            }
+        }
+        Ok(best)
+    }
+
+    /// Returns the size of the sample with `model`.
+    pub(super) fn len_with(&mut self, model: Model) -> Result<usize> {
         /// Hash chains of 4 bytes and a greedy parser, in a dictionary that fits caches.
         const LEVEL: u32 = 1;
+        const DICT_LEN_MIN: usize = 1 << 12;
         let settings = Settings {
             preset: LEVEL,
-            dict_len: None,
+            dict_len: u32::try_from(self.sample.len().max(DICT_LEN_MIN)).ok(),
             mode: None,
             match_finder: None,
             nice: None,
@@ -173,7 +196,7 @@ impl Trials<'_> {
             lc: model.lc,
             lp: model.lp,
             pb: model.pb,
-            filter: find(&BINARIES, model.binary),
+            filter: model.filter,
         };
         self.compressor
             .compress(&settings, Container::Raw, self.sample, &mut self.out)?;
@@ -187,7 +210,7 @@ fn is_text(data: &[u8]) -> bool {
 }
 
 /// Returns the filters for whose calls and branches there is evidence.
-fn machine_code(data: &[u8]) -> impl Iterator<Item = &'static str> {
+fn machine_code(data: &[u8]) -> impl Iterator<Item = lzma2::Filter> {
     let enough = data.len() >> CODE_SHIFT;
     let x86 = data
         .windows(5)
@@ -208,24 +231,29 @@ fn machine_code(data: &[u8]) -> impl Iterator<Item = &'static str> {
         .count();
     let [arm, powerpc, sparc] = words;
     [
-        ("x86", x86),
-        ("arm", arm),
-        ("armthumb", thumb),
-        ("powerpc", powerpc),
-        ("sparc", sparc),
+        (lzma2::Filter::X86, x86),
+        (lzma2::Filter::Arm, arm),
+        (lzma2::Filter::ArmThumb, thumb),
+        (lzma2::Filter::PowerPc, powerpc),
+        (lzma2::Filter::Sparc, sparc),
     ]
     .into_iter()
     .filter(move |(_, count)| *count > enough)
-    .map(|(name, _)| name)
+    .map(|(filter, _)| filter)
 }
 
 #[cfg(test)]
 #[expect(
     clippy::unwrap_used,
     clippy::cast_possible_truncation,
+    clippy::cast_possible_wrap,
+    clippy::cast_sign_loss,
+    clippy::indexing_slicing,
     reason = "tests"
 )]
 mod tests {
+    use std::num::NonZeroU8;
+
     use super::*;
 
     fn choose(data: &[u8], fixed: &Fixed) -> Result<Model> {
@@ -255,17 +283,19 @@ mod tests {
 
     #[test]
     fn finds_the_machine() {
+        use lzma2::Filter::{Arm, PowerPc, X86};
+        let filter = |filter| Some(Filter::Ours(filter));
         let x86 = calls(|position, target| {
             let mut code = vec![0xE8];
             code.extend(target.wrapping_sub(position + 5).to_le_bytes());
             code
         });
-        assert_eq!(choose(&x86, &FREE).unwrap().binary, Some("x86"));
+        assert_eq!(choose(&x86, &FREE).unwrap().filter, filter(X86));
         let arm = calls(|position, target| {
             let [a, b, c, _] = (target.wrapping_sub(position + 8) >> 2).to_le_bytes();
             vec![a, b, c, 0xEB]
         });
-        assert_eq!(choose(&arm, &FREE).unwrap().binary, Some("arm"));
+        assert_eq!(choose(&arm, &FREE).unwrap().filter, filter(Arm));
         let powerpc = calls(|position, target| {
             let distance = target.wrapping_sub(position) & 0x03FF_FFFC;
             (0x4800_0001 | distance)
@@ -274,7 +304,30 @@ mod tests {
                 .rev()
                 .collect()
         });
-        assert_eq!(choose(&powerpc, &FREE).unwrap().binary, Some("powerpc"));
+        assert_eq!(choose(&powerpc, &FREE).unwrap().filter, filter(PowerPc));
+    }
+
+    #[test]
+    fn pixels_get_a_delta_filter() {
+        let distance = NonZeroU8::new(3).unwrap();
+        let mut state = 9_u32;
+        let mut random = |range: u32| {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            (state >> 16) % range
+        };
+        let mut pixels = vec![30, 90, 200];
+        for at in 0..600_000 {
+            let wander = pixels[at] + 4 - random(9) as i32;
+            pixels.push(wander.clamp(0, 255));
+        }
+        let pixels: Vec<u8> = pixels.into_iter().map(|pixel| pixel as u8).collect();
+        let model = choose(&pixels, &FREE).unwrap();
+        assert_eq!(model.filter, Some(Filter::delta(distance)));
+        let fixed = Fixed {
+            filters: false,
+            ..FREE
+        };
+        assert_eq!(choose(&pixels, &fixed).unwrap().filter, None);
     }
 
     #[test]
@@ -305,7 +358,7 @@ mod tests {
                 }
             }
         }
-        assert_eq!(choose(&data, &FREE).unwrap().binary, None);
+        assert_eq!(choose(&data, &FREE).unwrap().filter, None);
     }
 
     #[test]
@@ -319,7 +372,7 @@ mod tests {
         };
         let text: String = (0..30_000).map(&mut word).collect();
         let model = choose(text.as_bytes(), &FREE).unwrap();
-        assert_eq!((model.pb, model.binary), (0, None));
+        assert_eq!((model.pb, model.filter), (0, None));
         let fixed = Fixed {
             lp: Some(1),
             pb: Some(3),

@@ -39,12 +39,17 @@ fn every_model() {
 #[test]
 fn every_filter() {
     let code = machine_code();
+    let delta = |distance: u8| Filter::Delta(distance.try_into().unwrap());
     for filter in [
+        delta(1),
+        delta(3),
+        delta(255),
         Filter::X86,
         Filter::PowerPc,
         Filter::Arm,
         Filter::ArmThumb,
         Filter::Sparc,
+        Filter::Arm64,
     ] {
         let options = Options {
             filter: Some(filter),
@@ -63,7 +68,11 @@ fn every_filter() {
                 [1, 0xF0, 2, 0xF8, 9],
                 [0x40, 1, 2, 3, 4],
                 [0x7F, 0xC1, 2, 3, 4],
-            ][numbers.below(7)];
+                [1, 2, 3, 0x94, 9],
+                [0xFF, 0xFF, 0xFF, 0x97, 0x97],
+                [1, 2, 3, 0xB0, 9],
+                [0xFF, 0xFF, 0xFF, 0xF0, 9],
+            ][numbers.below(11)];
             odd[at..at + 5].copy_from_slice(&instruction);
         }
         check(&odd, &options);
@@ -72,6 +81,26 @@ fn every_filter() {
         }
         check(&code, &options);
     }
+}
+
+#[test]
+fn values_that_change_little_become_small() {
+    // Three values that wander, each for itself.
+    let mut numbers = Numbers::new(6);
+    let mut data = vec![0_u8, 100, 200];
+    for at in 0..60_000_usize {
+        data.push(
+            data[at]
+                .wrapping_add(numbers.below(5) as u8)
+                .wrapping_sub(2),
+        );
+    }
+    let options = Options {
+        filter: Some(Filter::Delta(3_u8.try_into().unwrap())),
+        ..PLAIN
+    };
+    let (plain, filtered) = (check(&data, &PLAIN), check(&data, &options));
+    assert!(filtered < plain / 4 * 3, "{filtered} of {plain}");
 }
 
 #[test]

@@ -6,7 +6,7 @@ use durin_format::digest::Hasher;
 
 use super::{Findings, FoundIndex, Kind, Pass, Ranked};
 use crate::categorize::incompressible::{self, Trial};
-use crate::categorize::{Categorizer, Claim, Part, Probe, probe, suits};
+use crate::categorize::{Categorizer, Claim, DeltaTrial, Part, Probe, probe, suits};
 use crate::category::{Category, DEFAULT_NAME};
 use crate::files::{FileIndex, OpenFile, Opener};
 use crate::order::sketch_kind;
@@ -24,6 +24,7 @@ pub(super) struct Worker<'a> {
     buffer: Vec<u8>,
     sketchers: Vec<Sketcher>,
     trial: Option<Trial>,
+    delta: DeltaTrial,
     thread: StageThread,
 }
 
@@ -53,6 +54,7 @@ impl<'a> Worker<'a> {
             trial: is_tried
                 .then(|| Trial::new(&options.incompressible, READ_LEN).ok())
                 .flatten(),
+            delta: DeltaTrial::default(),
             thread: pass.context.stats.enter(stage),
         }
     }
@@ -118,10 +120,8 @@ impl<'a> Worker<'a> {
                     is_begun = true;
                     let is_sparse = extents.is_some();
                     let head = if is_sparse { &[] } else { piece };
-                    state.begin(
-                        index,
-                        &Probe::new(head, file.size, (!is_sparse).then_some(&open)),
-                    );
+                    let probe = Probe::new(head, file.size, (!is_sparse).then_some(&open));
+                    state.begin(index, &probe, &mut self.delta);
                 }
                 done += piece.len() as u64;
                 len += piece.len() as u64;
@@ -179,7 +179,7 @@ fn read_piece<'b>(
 
 impl File<'_> {
     /// Asks the categorizers in their order, up to the first that knows the file.
-    fn begin(&mut self, index: FileIndex, start: &Probe<'_>) {
+    fn begin(&mut self, index: FileIndex, start: &Probe<'_>, delta: &mut DeltaTrial) {
         let options = &self.pass.context.options.categorize;
         for (rank, categorizer) in options.categorizers.iter().enumerate() {
             let claim = match categorizer {
@@ -193,6 +193,7 @@ impl File<'_> {
                     let is_hot = self.pass.hot.contains(&index);
                     is_hot.then(|| Claim::Whole(named("hotness")))
                 }
+                Categorizer::Delta => delta.claim(start),
                 other => probe(*other, start).filter(|claim| self.suits(claim)),
             };
             if let Some(claim) = claim {

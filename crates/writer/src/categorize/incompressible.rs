@@ -5,15 +5,11 @@
 //! bytes (which the fast levels of zstd do not use, while the slow compressors do) and once for repetitions, with zstd.
 //! Such data pass through the trial fast, and it costs a hundredth of what compressing them would.
 
-use durin_codec::{Encoder, Spec};
+use durin_codec::{Encoder, Histogram, Spec};
 use durin_format::Result;
 
 use super::IncompressibleOptions;
 
-/// Bytes of a piece whose distribution is looked at first: enough to know it to a hundredth.
-const SAMPLE_LEN: usize = 16 << 10;
-/// In so many places.
-const SAMPLE_PLACES: usize = 16;
 /// A sample with fewer bits in a byte than this can be compressed for sure.
 const CLEAR_BITS: f64 = 7.2;
 /// Bytes that the codes of a distribution take.
@@ -166,71 +162,6 @@ impl Findings {
             self.push(self.file_len, is_incompressible);
         }
         self.ranges
-    }
-}
-
-/// How often each byte occurs.
-struct Histogram {
-    counts: [u32; 256],
-    total: u32,
-}
-
-impl Histogram {
-    fn of(data: &[u8]) -> Self {
-        // Four tables, so that equal bytes in a row do not wait for each other.
-        let mut tables = [[0_u32; 256]; 4];
-        let (chunks, rest) = data.as_chunks::<4>();
-        for chunk in chunks {
-            for (table, byte) in tables.iter_mut().zip(chunk) {
-                table[usize::from(*byte)] += 1;
-            }
-        }
-        for byte in rest {
-            tables[0][usize::from(*byte)] += 1;
-        }
-        let [first, others @ ..] = tables;
-        let mut counts = first;
-        for table in others {
-            for (count, more) in counts.iter_mut().zip(table) {
-                *count += more;
-            }
-        }
-        Self {
-            counts,
-            total: u32::try_from(data.len()).unwrap_or(u32::MAX),
-        }
-    }
-
-    /// Looks at some places of the data only.
-    fn of_sample(data: &[u8]) -> Self {
-        const PLACE_LEN: usize = SAMPLE_LEN / SAMPLE_PLACES;
-        if data.len() <= SAMPLE_LEN {
-            return Self::of(data);
-        }
-        let distance = data.len() / SAMPLE_PLACES;
-        let mut sample = [0; SAMPLE_LEN];
-        let places = data.chunks(distance);
-        for (target, place) in sample.chunks_exact_mut(PLACE_LEN).zip(places) {
-            target.copy_from_slice(&place[..PLACE_LEN]);
-        }
-        Self::of(&sample)
-    }
-
-    /// The entropy, with what a small sample lacks added.
-    fn bits_per_byte(&self) -> f64 {
-        let total = f64::from(self.total.max(1));
-        let present = self.counts.iter().filter(|count| **count > 0);
-        let bits: f64 = present
-            .clone()
-            .map(|count| {
-                let count = f64::from(*count);
-                count * (total / count).log2()
-            })
-            .sum();
-        // Source: Miller and Madow, 1955.
-        let lacking = float(present.count().saturating_sub(1) as u64) / (2.0 * total)
-            * std::f64::consts::LOG2_E;
-        (bits / total + lacking).min(8.0)
     }
 }
 

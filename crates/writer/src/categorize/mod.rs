@@ -9,6 +9,7 @@
 
 mod binary;
 mod caf;
+mod delta;
 mod fits;
 mod iff;
 pub(crate) mod incompressible;
@@ -20,6 +21,7 @@ mod wave64;
 
 use durin_codec::Spec;
 
+pub(crate) use delta::Trial as DeltaTrial;
 pub(crate) use fits::Image;
 pub use options::{CategorizeOptions, Categorizer, IncompressibleOptions};
 pub(crate) use probe::Probe;
@@ -66,7 +68,7 @@ pub(crate) fn probe(categorizer: Categorizer, probe: &Probe<'_>) -> Option<Claim
         Categorizer::PcmAudio => pcm::claim(probe),
         Categorizer::Fits => fits::claim(probe).map(Claim::Image),
         Categorizer::Binary => binary::claim(probe),
-        Categorizer::Incompressible | Categorizer::Hotness => None,
+        Categorizer::Incompressible | Categorizer::Delta | Categorizer::Hotness => None,
     }
 }
 

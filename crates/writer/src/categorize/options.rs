@@ -14,6 +14,8 @@ pub enum Categorizer {
     PcmAudio,
     /// Programs and libraries.
     Binary,
+    /// Values of a fixed length that change little, such as pixels.
+    Delta,
     /// What no compression makes smaller.
     Incompressible,
     /// Files that the user has listed.
@@ -22,10 +24,11 @@ pub enum Categorizer {
 
 impl Categorizer {
     /// All of them.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 6] = [
         Self::Fits,
         Self::PcmAudio,
         Self::Binary,
+        Self::Delta,
         Self::Incompressible,
         Self::Hotness,
     ];
@@ -38,6 +41,15 @@ impl Categorizer {
         Self::Incompressible,
     ];
 
+    /// The same for compressors that have a Delta filter: what it makes small may look incompressible.
+    pub const WITH_DELTA: [Self; 5] = [
+        Self::Fits,
+        Self::PcmAudio,
+        Self::Binary,
+        Self::Delta,
+        Self::Incompressible,
+    ];
+
     /// The name that a user knows it by.
     #[must_use]
     pub fn name(self) -> &'static str {
@@ -46,6 +58,7 @@ impl Categorizer {
             Self::PcmAudio => "pcmaudio",
             Self::Binary => "binary",
             Self::Incompressible => "incompressible",
+            Self::Delta => "delta",
             Self::Hotness => "hotness",
         }
     }
@@ -63,6 +76,7 @@ impl Categorizer {
                 "binary/macho-section",
             ],
             Self::Incompressible => &["incompressible"],
+            Self::Delta => &["delta"],
             Self::Hotness => &["hotness"],
         }
     }

@@ -154,6 +154,60 @@ fn every_category_gets_its_data() {
     );
 }
 
+/// Pixels that wander, with noise in the lowest bits; a header before them.
+fn pixels(bytes_per_pixel: usize, len: usize, seed: u64) -> Vec<u8> {
+    let noise = Random::new(seed).bytes(len);
+    let mut values: Vec<i16> = (0..bytes_per_pixel).map(|at| 40 * at as i16).collect();
+    for (at, byte) in noise.iter().enumerate() {
+        let change = i16::from(byte % 9) - 4;
+        values.push((values[at] + change).clamp(0, 255));
+    }
+    let mut file = b"header".to_vec();
+    file.extend(values.into_iter().map(|value| value as u8));
+    file
+}
+
+#[test]
+fn pixels_of_one_size_go_together() {
+    let dir = tempfile::tempdir().unwrap();
+    let text = b"nothing of the kind ".repeat(2000);
+    let files = [
+        ("a.raw", pixels(3, 150_000, 1)),
+        ("b.raw", pixels(4, 150_000, 2)),
+        ("c.raw", pixels(3, 150_000, 3)),
+        ("noise", Random::new(4).bytes(50_000)),
+        ("program", elf(40_000)),
+        ("short", pixels(3, 5000, 5)),
+        ("text", text),
+    ];
+    put(
+        dir.path(),
+        &files
+            .each_ref()
+            .map(|(name, content)| (*name, &content[..])),
+    );
+    let mut options = categorizing(dir.path());
+    options.compression = Spec::parse("lzma:level=6:tune").unwrap().into();
+    options.block_size_bits = 19;
+    let without = build(&options);
+    assert!(!category_bytes(&without).contains_key("delta"));
+    options.categorize.categorizers = Categorizer::WITH_DELTA.to_vec();
+    let built = build(&options);
+    check_files(&built, &files);
+    let bytes = category_bytes(&built);
+    let expected: usize = files[..3].iter().map(|(_, file)| file.len()).sum();
+    assert_eq!(bytes["delta"], expected as u64, "{bytes:?}");
+    let names = built.metadata().category_names.unwrap();
+    let streams = names.iter().filter(|name| **name == b"delta").count();
+    assert_eq!(streams, 1, "{names:?}");
+    assert!(
+        built.bytes.len() < without.bytes.len() * 9 / 10,
+        "{} of {}",
+        built.bytes.len(),
+        without.bytes.len()
+    );
+}
+
 #[test]
 fn any_number_of_threads_and_any_list() {
     let dir = tempfile::tempdir().unwrap();
