@@ -59,7 +59,6 @@ pub(crate) struct Measured<'a> {
     pub(crate) corpus: &'a str,
     /// `versions` or anything else.
     pub(crate) kind: &'a str,
-    pub(crate) yardstick: &'a Median<'a>,
     /// Our levels.
     pub(crate) ours: Vec<(u8, &'a Median<'a>)>,
     pub(crate) peers: Vec<&'a Median<'a>>,
@@ -148,7 +147,7 @@ impl Baseline {
                 target.bytes
             ));
         }
-        let ratio = ours.cpu_s / measured.yardstick.cpu_s;
+        let ratio = ours.cost();
         if let Some(theirs) = self.cpu_ratio(row)
             && ratio > theirs * target.cpu
         {
@@ -173,12 +172,12 @@ fn against_peers(measured: &Measured<'_>, ours: &Median<'_>, miss: &mut impl FnM
             ));
         }
         let is_near = peer.bytes <= ours.bytes + ours.bytes / 100 * NEAR_PERCENT;
-        if is_near && ours.cpu_s >= peer.cpu_s {
+        if is_near && ours.cost() >= peer.cost() {
             miss(format!(
-                "{:.1} s CPU, {name} at {} bytes took {:.1} s",
-                ours.cpu_s,
+                "{:.2} yardsticks of CPU, {name} at {} bytes took {:.2}",
+                ours.cost(),
                 count(peer.bytes),
-                peer.cpu_s
+                peer.cost()
             ));
         }
     }
@@ -188,6 +187,7 @@ fn against_peers(measured: &Measured<'_>, ours: &Median<'_>, miss: &mut impl FnM
 #[expect(clippy::unwrap_used, reason = "tests")]
 mod tests {
     use super::super::record::{Sample, medians, tests::sample};
+    use super::super::size::YARDSTICK;
     use super::*;
 
     fn misses(kind: &str, samples: &[Sample]) -> Vec<String> {
@@ -196,7 +196,6 @@ mod tests {
         let measured = Measured {
             corpus: "multiver-small",
             kind,
-            yardstick: &medians[0],
             ours: medians
                 .iter()
                 .filter_map(|m| Some((level(m)?, m)))
@@ -208,7 +207,7 @@ mod tests {
 
     #[test]
     fn the_targets_of_the_order() {
-        let yardstick = sample("multiver-small", "yardstick", 188_952_576, 100.0);
+        let yardstick = sample("multiver-small", YARDSTICK, 188_952_576, 100.0);
         let check = |kind, level: u8, bytes, cpu, expect: usize| {
             let ours = sample("multiver-small", &format!("durin-l{level}"), bytes, cpu);
             let found = misses(kind, &[yardstick.clone(), ours]);
@@ -227,7 +226,7 @@ mod tests {
 
     #[test]
     fn peers_are_to_be_beaten() {
-        let yardstick = sample("multiver-small", "yardstick", 188_952_576, 100.0);
+        let yardstick = sample("multiver-small", YARDSTICK, 188_952_576, 100.0);
         let ours = sample("multiver-small", "durin-l7", 80_000_000, 100.0);
         let check = |bytes, cpu, expect: usize| {
             let peer = sample("multiver-small", "peer", bytes, cpu);

@@ -35,7 +35,7 @@ fn of_sizes(medians: &[Median<'_>]) -> Table {
             is_ours(ours)
                 && ours.sample.corpus == other.sample.corpus
                 && ours.bytes <= other.bytes
-                && ours.cpu_s <= other.cpu_s
+                && ours.cost() <= other.cost()
         })
     };
     let ahead = results().filter(|m| !is_ours(m) && !is_beaten(m));
@@ -44,7 +44,7 @@ fn of_sizes(medians: &[Median<'_>]) -> Table {
         // The cheapest of ours that is as small, or the smallest.
         let as_small = of_corpus.clone().filter(|ours| ours.bytes <= other.bytes);
         let ours = as_small
-            .min_by(|a, b| a.cpu_s.total_cmp(&b.cpu_s))
+            .min_by(|a, b| a.cost().total_cmp(&b.cost()))
             .or_else(|| of_corpus.min_by_key(|ours| ours.bytes));
         let shown =
             |median: &Median<'_>| format!("{} in {:.1} s", count(median.bytes), median.cpu_s);

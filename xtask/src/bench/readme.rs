@@ -68,7 +68,7 @@ fn build(medians: &[Median<'_>], baseline: &Baseline) -> Table {
                 format!("{corpus} -l{level}"),
                 count(ours.bytes),
                 format!("{:.1}", ours.cpu_s),
-                ratio(Some(ours.cpu_s / yardstick.cpu_s)),
+                ratio(ours.yardsticks),
                 count(ours.peak_bytes >> 20),
                 theirs.map_or("-".to_owned(), |row| count(row.bytes)),
                 ratio(theirs.and_then(|row| baseline.cpu_ratio(row))),

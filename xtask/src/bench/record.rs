@@ -11,6 +11,8 @@ use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::size::YARDSTICK;
+
 /// One run of one tool.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Sample {
@@ -214,6 +216,9 @@ pub(crate) struct Median<'a> {
     pub(crate) bytes: u64,
     pub(crate) wall_s: f64,
     pub(crate) cpu_s: f64,
+    /// CPU time as a multiple of the yardstick's, each run by the run of the yardstick next to it in time: machines are
+    /// not as fast every day. Nothing where there is no yardstick.
+    pub(crate) yardsticks: Option<f64>,
     /// Largest less smallest CPU time.
     pub(crate) cpu_spread_s: f64,
     pub(crate) peak_bytes: u64,
@@ -247,6 +252,7 @@ pub(crate) fn medians<'a>(samples: &'a [Sample], suite: &str) -> Vec<Median<'a>>
             bytes: last.bytes,
             wall_s: middle(&sorted(&runs, |sample| sample.wall_s)),
             cpu_s: middle(&cpu),
+            yardsticks: yardsticks(samples, &runs),
             cpu_spread_s: cpu.last().unwrap_or(&0.0) - cpu.first().unwrap_or(&0.0),
             peak_bytes: runs
                 .iter()
@@ -257,6 +263,31 @@ pub(crate) fn medians<'a>(samples: &'a [Sample], suite: &str) -> Vec<Median<'a>>
         }
     };
     latest.iter().map(median_of).collect()
+}
+
+impl Median<'_> {
+    /// What is compared with others on the same corpus: multiples of the yardstick, or else seconds.
+    pub(crate) fn cost(&self) -> f64 {
+        self.yardsticks.unwrap_or(self.cpu_s)
+    }
+}
+
+fn yardsticks(samples: &[Sample], runs: &[&Sample]) -> Option<f64> {
+    let beside = |run: &Sample| {
+        let of_yardstick = samples.iter().filter(|sample| {
+            (&sample.suite, &sample.corpus, sample.threads)
+                == (&run.suite, &run.corpus, run.threads)
+                && sample.tool == YARDSTICK
+                && sample.status == Status::Ok
+        });
+        of_yardstick.min_by_key(|sample| sample.time.abs_diff(run.time))
+    };
+    let of_runs = runs
+        .iter()
+        .map(|run| Some(run.cpu_s() / beside(run)?.cpu_s()));
+    let mut ratios = of_runs.collect::<Option<Vec<f64>>>()?;
+    ratios.sort_by(f64::total_cmp);
+    Some(middle(&ratios))
 }
 
 fn sorted(runs: &[&Sample], of: impl Fn(&Sample) -> f64) -> Vec<f64> {
@@ -347,6 +378,24 @@ pub(crate) mod tests {
     }
 
     #[test]
+    fn costs_are_multiples_of_the_yardstick_of_the_day() {
+        let at = |time, tool, cpu_s| Sample {
+            time,
+            ..sample("a", tool, 10, cpu_s)
+        };
+        let samples = [
+            at(10, YARDSTICK, 100.0),
+            at(20, "x", 50.0),
+            at(1000, YARDSTICK, 200.0),
+            at(1010, "x", 120.0),
+            at(1020, "x", 140.0),
+        ];
+        let medians = medians(&samples, "size");
+        let costs: Vec<f64> = medians.iter().map(Median::cost).collect();
+        assert_eq!(costs, [1.0, 0.6]);
+    }
+
+    #[test]
     fn medians_are_of_the_latest_version() {
         let mut samples = vec![
             sample("a", "x", 100, 9.0),
@@ -357,6 +406,7 @@ pub(crate) mod tests {
         samples[0].version = "0.9".to_owned();
         samples.push(sample("a", "x", 90, 8.0));
         let medians = medians(&samples, "size");
+        assert!(medians.iter().all(|median| median.yardsticks.is_none()));
         let seen: Vec<_> = medians
             .iter()
             .map(|m| {

@@ -139,7 +139,6 @@ fn report(medians: &[Median<'_>], corpora: &[String]) -> Result<(Vec<Table>, Vec
             baseline.misses(&Measured {
                 corpus,
                 kind: &corpora::kind(corpus)?,
-                yardstick,
                 ours: of_corpus
                     .iter()
                     .filter_map(|m| Some((level(m)?, *m)))
@@ -202,7 +201,9 @@ fn table(
                 },
                 ratio(median.bytes as f64, yard_bytes.filter(|_| is_result)),
                 spread,
-                ratio(median.cpu_s, yardstick.map(|yardstick| yardstick.cpu_s)),
+                median
+                    .yardsticks
+                    .map_or("-".to_owned(), |times| format!("{times:.2}")),
                 format!("{:.0}", median.wall_s),
                 (median.peak_bytes >> 20).to_string(),
                 figure(median, "unpack_cpu_s"),
@@ -282,8 +283,7 @@ fn summary(medians: &[Median<'_>], corpora: &[String], tools: &[Tool]) -> Table 
                 let Some(median) = find(corpus, &name) else {
                     return "-".to_owned();
                 };
-                let ratio = find(corpus, YARDSTICK)
-                    .map(|yardstick| format!(" ({:.2})", median.cpu_s / yardstick.cpu_s));
+                let ratio = median.yardsticks.map(|times| format!(" ({times:.2})"));
                 format!("{}{}", count(median.bytes), ratio.unwrap_or_default())
             })
             .collect();

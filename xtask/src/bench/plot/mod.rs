@@ -86,13 +86,11 @@ fn measured(corpus: &str, medians: &[Median<'_>], baseline: &Baseline) -> Vec<Po
         .iter()
         .filter(|m| m.sample.corpus == corpus && m.sample.status == Status::Ok)
         .collect();
-    let yardstick = of_corpus.iter().find(|m| m.sample.tool == size::YARDSTICK);
-    let yardstick_s = yardstick.map(|m| m.cpu_s);
     let ours = of_corpus.iter().map(|m| Point {
         tool: m.sample.tool.clone(),
         mib: m.bytes as f64 / MIB,
         bytes: m.bytes,
-        cpu: yardstick_s.map(|yardstick_s| m.cpu_s / yardstick_s),
+        cpu: m.yardsticks,
         is_baseline: false,
     });
     let has_own = of_corpus
