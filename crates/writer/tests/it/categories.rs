@@ -163,7 +163,7 @@ fn pixels(bytes_per_pixel: usize, len: usize, seed: u64) -> Vec<u8> {
         values.push((values[at] + change).clamp(0, 255));
     }
     let mut file = b"header".to_vec();
-    file.extend(values.into_iter().map(|value| value as u8));
+    file.extend(values.into_iter().map(|value| value.to_le_bytes()[0]));
     file
 }
 
