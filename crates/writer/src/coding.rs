@@ -104,8 +104,8 @@ fn generally(
     encode_if_smaller(&mut *encoder, general.compression_type(), data, scratch)
 }
 
-/// What must be undercut by an algorithm that knows nothing of the layout: it is read several times more slowly, and has to
-/// save a 32nd.
+/// What must be undercut by an algorithm that knows nothing of the layout: it has to save a 32nd,
+/// as lzma is read more slowly than what it replaces.
 fn worthwhile(len: usize) -> u64 {
     (len - len / 32) as u64
 }
@@ -149,7 +149,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_has_a_layout_is_never_larger_than_without() -> Result<()> {
+    fn what_repeats_is_compressed_without_its_layout() -> Result<()> {
         const PCM: &str = r#"{"bits_per_sample":16,"bytes_per_sample":2,"endianness":"little","number_of_channels":1,"padding":"msb","signedness":"signed"}"#;
         let coding = Coding {
             spec: Spec::parse("flac:level=5")?,
