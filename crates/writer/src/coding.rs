@@ -175,6 +175,20 @@ mod tests {
             let kind = encoded.map_or(CompressionType::None, |encoded| encoded.compression);
             assert_eq!(kind, expected);
         }
+        // What saves less than a 32nd is not worth it.
+        let mixed = [&slope[..340_000], &repeated[..200_000]].concat();
+        let alone = Coding {
+            general: None,
+            ..coding.clone()
+        };
+        let payload_len = |encoded: Option<Encoded>| encoded.map(|encoded| encoded.payload.len());
+        let crew = Arc::new(Crew::alone());
+        let mut encoder = BlockEncoder::new(Arc::clone(&crew));
+        let flac = payload_len(encoder.encode(&alone, &mixed)?);
+        let general = Spec::parse("zstd:level=9")?;
+        let zstd = payload_len(generally(&crew, &general, &mixed, &mut Vec::new())?);
+        assert!(zstd < flac, "{zstd:?} of {flac:?}");
+        assert_eq!(payload_len(encoder.encode(&coding, &mixed)?), flac);
         Ok(())
     }
 }
