@@ -176,7 +176,11 @@ mod tests {
             assert_eq!(kind, expected);
         }
         // What saves less than a 32nd is not worth it.
-        let mixed = [&slope[..340_000], &repeated[..200_000]].concat();
+        let echo = noise[..500].repeat(40);
+        let mixed: Vec<u8> = slope[..80_000]
+            .chunks(20_000)
+            .flat_map(|chunk| [chunk, &echo[..10_750]].concat())
+            .collect();
         let alone = Coding {
             general: None,
             ..coding.clone()
