@@ -36,6 +36,7 @@ pub mod node;
 pub mod options;
 mod protocol;
 mod ring;
+mod scheduling;
 mod server;
 pub mod session;
 mod walkers;

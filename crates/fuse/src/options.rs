@@ -79,6 +79,8 @@ pub struct MountOptions {
     pub clone_fd: bool,
     /// Whether requests may come through io_uring, where the kernel offers that.
     pub io_uring: bool,
+    /// Whether a client that sends one request after the other is answered on the processor it is on.
+    pub beside_clients: bool,
     /// The largest read request, bytes; `None` leaves it to the kernel (1 MiB).
     pub max_read: Option<u32>,
     /// Further options for the kernel's FUSE, taken as they are.
@@ -101,6 +103,7 @@ impl Default for MountOptions {
             threads: 0,
             clone_fd: true,
             io_uring: true,
+            beside_clients: true,
             max_read: None,
             extra: Vec::new(),
         }
@@ -200,6 +203,8 @@ impl MountOptions {
             "noclone_fd" => self.clone_fd = false,
             "io_uring" => self.io_uring = true,
             "noio_uring" => self.io_uring = false,
+            "beside_clients" => self.beside_clients = true,
+            "nobeside_clients" => self.beside_clients = false,
             _ if WITHOUT_EFFECT.contains(&option) || option.starts_with("x-") => {}
             _ => return Err(unknown(option)),
         }
@@ -221,6 +226,7 @@ impl MountOptions {
             }
             "clone_fd" => self.clone_fd = number(option, value, 0, 1)? == 1,
             "io_uring" => self.io_uring = number(option, value, 0, 1)? == 1,
+            "beside_clients" => self.beside_clients = number(option, value, 0, 1)? == 1,
             _ if FOR_THE_KERNEL.contains(&key) => self.extra.push(option.to_owned()),
             _ if WITHOUT_EFFECT_KEYS.contains(&key) || key.starts_with("x-") => {}
             _ => return Err(unknown(option)),

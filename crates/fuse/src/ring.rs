@@ -203,15 +203,17 @@ impl Ring {
         }
     }
 
-    /// Answers the request with what is in the reply; [`Self::wait`] sends it.
-    pub(crate) fn commit(&mut self, unique: u64, result: Result<(), Errno>) -> io::Result<()> {
+    /// Answers the request with what is in the reply; [`Self::wait`] sends it. Gives the bytes of the answer.
+    pub(crate) fn commit(&mut self, unique: u64, result: Result<(), Errno>) -> io::Result<usize> {
         let answer = self.reply.finish(unique, result);
-        let payload_len = answer.len().saturating_sub(OUT_HEADER_LEN);
+        let answer_len = answer.len();
+        let payload_len = answer_len.saturating_sub(OUT_HEADER_LEN);
         let header = answer.first_chunk().copied().unwrap_or_default();
         if let Some(shared) = self.reply.shared() {
             put_head(shared.head_mut(), header, payload_len);
         }
-        self.ask(COMMIT_AND_FETCH)
+        self.ask(COMMIT_AND_FETCH)?;
+        Ok(answer_len)
     }
 
     fn fetched(&mut self, result: i32, buf: &mut [u8]) -> io::Result<Fetched> {

@@ -12,6 +12,7 @@ use crate::fs::Fs;
 use crate::kernel_mount::{self, Mounted, Unmounted};
 use crate::options::{FsOptions, MountOptions};
 use crate::protocol::{Reply, Request};
+use crate::server::beside::Beside;
 use crate::server::rings::Rings;
 use crate::server::{Server, Threads};
 use durin_format::events::Events;
@@ -83,7 +84,8 @@ pub fn mount(
         "threads_max": threads.max,
         "queues": rings.queue_count(),
     }));
-    let server = Server::new(adapter, device, rings, threads, clones);
+    let beside = Beside::new(mount.beside_clients, adapter.beside());
+    let server = Server::new(adapter, device, rings, threads, clones, beside);
     // An ordinary user may not; reading ahead is then as far as the kernel's default.
     mounted.0.read_ahead().ok();
     Ok(Session {

@@ -61,6 +61,10 @@ impl Adapter {
             "protocol": format!("{}.{}", VERSION.0, self.agreed.minor),
             "read_bytes_max": u32::from(self.agreed.pages_max) * 4096,
             "requests": counts,
+            "beside_clients": {
+                "begun": self.beside.begun.load(Ordering::Relaxed),
+                "disturbed": self.beside.disturbed.load(Ordering::Relaxed),
+            },
             "transport": self.transport,
         });
         session.to_string()

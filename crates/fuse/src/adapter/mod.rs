@@ -4,8 +4,8 @@
 //! names, attributes, link targets, directories and pages. Where the kernel offers it, it is told not to ask for opening at
 //! all: that alone saves two of the five requests that reading a small file takes.
 
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 
 use durin_reader::{Attr, FileKind, Time};
 use rustix::fs::OFlags;
@@ -14,6 +14,7 @@ use rustix::io::Errno;
 use crate::fs::{Caching, DirItem, Fs, Full, Node, Seek};
 use crate::node::ROOT;
 use crate::protocol::{Attributes, Entry, InitFlags, OpenReply, Reply, Request, StatFs, opcode};
+use crate::server::beside::Counts;
 use crate::walkers::Walkers;
 use crate::xattr::{DRIVER_SESSION, room_to_grow};
 
@@ -49,6 +50,8 @@ pub(crate) struct Adapter {
     transport: serde_json::Value,
     /// Whether requests come through io_uring.
     io_uring: Mutex<String>,
+    /// How often threads sat down beside clients.
+    beside: Arc<Counts>,
 }
 
 /// What the mount's options mean for requests.
@@ -99,7 +102,13 @@ impl Adapter {
             counts: std::array::from_fn(|_| AtomicU64::new(0)),
             transport: serde_json::Value::Null,
             io_uring: Mutex::default(),
+            beside: Arc::default(),
         }
+    }
+
+    /// Where is counted how often threads sit down beside clients.
+    pub(crate) fn beside(&self) -> Arc<Counts> {
+        Arc::clone(&self.beside)
     }
 
     /// Keeps what is to be told about how requests come.

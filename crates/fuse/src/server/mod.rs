@@ -6,7 +6,7 @@
 //! waits for requests, another takes its place: one that is `parked`, or a new one, up to a limit. So `ls` never waits for
 //! a slow block.
 //! A thread that finds that others wait has done its part, and is parked or ends. One that waits alone looks for the next
-//! request for a moment before it sleeps (`watch`).
+//! request for a moment before it sleeps (`watch`), and answers a single client on that one's processor (`beside`).
 //!
 //! With io_uring (`rings`) it is the same for each of the kernel's queues, but that threads stay.
 
@@ -20,11 +20,13 @@ use std::time::{Duration, Instant};
 use crate::adapter::{Adapter, Then};
 use crate::device::{Device, End, REQUEST_LEN_MAX, Received};
 use crate::protocol::{Reply, Request};
+use beside::{Beside, Seat};
 use demand::Demand;
 use parked::Parked;
 use rings::Rings;
 use watch::Watch;
 
+pub(crate) mod beside;
 mod demand;
 mod parked;
 pub(crate) mod rings;
@@ -76,6 +78,7 @@ pub(crate) struct Server {
     idle: AtomicUsize,
     demand: Demand,
     parked: Parked,
+    beside: Beside,
     rings: Rings,
     /// How the first thread ended that did not end well.
     outcome: Mutex<Option<io::Result<End>>>,
@@ -89,6 +92,7 @@ impl Server {
         rings: Rings,
         threads: Threads,
         clones: bool,
+        beside: Beside,
     ) -> Self {
         Self {
             adapter,
@@ -100,6 +104,7 @@ impl Server {
             idle: AtomicUsize::new(0),
             demand: Demand::new(threads.waiting),
             parked: Parked::new(SPARE, SPARE_FOR),
+            beside,
             outcome: Mutex::new(None),
         }
     }
@@ -171,6 +176,7 @@ impl Server {
         let mut buf = vec![0; REQUEST_LEN_MAX];
         let mut reply = Reply::default();
         let mut watch = Watch::default();
+        let mut seat = Seat::new(&self.beside);
         loop {
             if !self.may_wait() {
                 return None;
@@ -195,7 +201,13 @@ impl Server {
             if self.demand.note(queued) {
                 self.call_another(scope);
             }
+            if self.demand.threads() == 1 {
+                self.sit(scope, &mut seat, &mut watch, request.pid, None);
+            } else {
+                seat.leave();
+            }
             let mut slow = || {
+                seat.leave();
                 if self.idle.load(Ordering::Relaxed) == 0 {
                     self.call_another(scope);
                 }
@@ -203,7 +215,9 @@ impl Server {
             let (then, result) = self.adapter.answer(&request, &mut reply, &mut slow);
             if then == Then::Send {
                 // The request may have been taken back meanwhile; that the connection is gone, the next read says.
-                device.send(reply.finish(request.unique, result)).ok();
+                let answer = reply.finish(request.unique, result);
+                seat.answered(answer.len());
+                device.send(answer).ok();
             }
         }
     }
@@ -250,6 +264,7 @@ impl Server {
             return;
         };
         self.parked.end();
+        self.beside.end();
         let mut outcome = self.outcome.lock().unwrap_or_else(PoisonError::into_inner);
         if outcome.as_ref().is_none_or(|known| known.is_ok()) {
             *outcome = Some(ended);

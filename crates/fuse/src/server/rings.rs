@@ -8,7 +8,10 @@ use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError, mpsc};
 use std::thread::{Builder, Scope};
+use std::time::Instant;
 
+use super::beside::Seat;
+use super::watch::Watch;
 use super::{Server, Threads};
 use crate::adapter::ANSWER_LEN_MAX;
 use crate::device::{Device, REQUEST_LEN_MAX};
@@ -150,9 +153,13 @@ impl Server {
         };
         let queue = ring.queue();
         let mut buf = vec![0; REQUEST_LEN_MAX];
+        let mut watch = Watch::default();
+        let mut seat = Seat::new(&self.beside);
         loop {
             idle.fetch_add(1, Ordering::Relaxed);
+            let start = Instant::now();
             let fetched = ring.wait(&mut buf);
+            let waited = start.elapsed();
             idle.fetch_sub(1, Ordering::Relaxed);
             let len = match fetched {
                 Ok(Fetched::Request(len)) => len,
@@ -165,13 +172,24 @@ impl Server {
             };
             let request = buf.get(..len).and_then(Request::parse);
             let request = request.ok_or(io::ErrorKind::InvalidData)?;
+            watch.note(waited, request.pid);
+            // A queue is that of a processor.
+            self.sit(
+                scope,
+                &mut seat,
+                &mut watch,
+                request.pid,
+                Some(queue.into()),
+            );
             let mut slow = || {
+                seat.leave();
                 if idle.load(Ordering::Relaxed) == 0 {
                     self.start_ring(scope, queue);
                 }
             };
             let (_, result) = self.adapter.answer(&request, ring.reply(), &mut slow);
-            ring.commit(request.unique, result)?;
+            let len = ring.commit(request.unique, result)?;
+            seat.answered(len);
         }
     }
 }

@@ -47,6 +47,16 @@ impl Watch {
         (self.run >= self.run_min).then(|| now + TIME_MAX)
     }
 
+    /// How many requests of one client have come in time, one after the other.
+    pub(super) fn run(&self) -> u32 {
+        self.run
+    }
+
+    /// Forgets them.
+    pub(super) fn begin_anew(&mut self) {
+        self.run = 0;
+    }
+
     /// Whether the last request was from that thread.
     pub(super) fn was_last(&self, client: u32) -> bool {
         self.client == client

@@ -1,0 +1,424 @@
+//! Answering on the processor of the client that waits for the answer.
+//!
+//! A client that sends one request after the other sleeps while it is answered, and who answers it sleeps or looks for the
+//! next request meanwhile. On two processors that keeps both awake, or wakes one of them twice for each request, which takes
+//! longer than most answers. So the thread that answers a single client sits down beside it: it binds itself to the
+//! processor that the client was on last, and takes the policy `SCHED_IDLE`. For the kernel a processor that has nothing
+//! but idle threads is idle, so that the client stays there when the answer wakes it, and goes first at once; when it sleeps
+//! again, the request is answered by a mere change of threads. A cold `find` takes half the processor time (docs/mounting.md).
+//!
+//! An idle thread waits for all others that want its processor. So a guard looks each 2 ms whether who sits beside a client
+//! gets anywhere, and has it stand up where others keep it from its work: it is an ordinary thread on any processor then,
+//! and it is some time until anybody sits down again, longer each time. Only who may take back the policy sits down at all:
+//! root, and users whose limits allow it (`RLIMIT_NICE`).
+
+use std::fs::File;
+use std::io::Read;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::{Builder, Scope};
+use std::time::{Duration, Instant};
+
+use rustix::process::Pid;
+use rustix::thread::{CpuSet, gettid, sched_getaffinity, sched_setaffinity};
+
+use super::Server;
+use super::watch::Watch;
+use crate::scheduling::{self, Policy};
+
+/// Requests of one client in a row, each soon after the answer to the last one, before it is worth sitting down.
+const RUN_MIN: u32 = 8;
+
+/// Requests after which it is looked where the client is: others may have moved it.
+const LOOK_EVERY: u32 = 64;
+
+/// Bytes of an answer to one who reads a large file. It has the next part on its way already, which another processor
+/// can fetch while it works.
+const ANSWER_LARGE: usize = 64 * 1024;
+
+/// How often the guard looks.
+const TICK: Duration = Duration::from_millis(2);
+
+/// Requests in that time that show that all is well.
+const STEPS_MIN: u32 = 16;
+
+/// Processor time in that time that shows that requests take long, and nobody is in the way.
+const WORK_MIN: Duration = Duration::from_micros(500);
+
+/// How often in a row there may be less of either until nobody sits there any more: the client spends its time on other
+/// things.
+const QUIET_MAX: u32 = 5;
+
+/// How long nobody sits down after others were in the way: first, and in the end.
+const PAUSE: Duration = Duration::from_millis(100);
+const PAUSE_MAX: Duration = Duration::from_secs(12);
+
+/// Requests answered before others were in the way, after which that counts as the first time.
+const STEPS_GOOD: u32 = 20_000;
+
+/// How often threads sat down, and how often others were in the way.
+#[derive(Debug, Default)]
+pub(crate) struct Counts {
+    pub(crate) begun: AtomicU64,
+    pub(crate) disturbed: AtomicU64,
+}
+
+/// Who sits beside clients, and the guard.
+pub(crate) struct Beside {
+    /// Whether anybody may. Until it is known, nobody does.
+    may: AtomicBool,
+    /// Whether the guard was started.
+    asked: AtomicBool,
+    /// The processors that this process may use.
+    home: Option<CpuSet>,
+    begin: Instant,
+    /// Until when nobody sits down, in milliseconds since `begin`.
+    pause_until: AtomicU64,
+    state: Mutex<State>,
+    change: Condvar,
+    counts: Arc<Counts>,
+}
+
+#[derive(Default)]
+struct State {
+    sittings: Vec<Sitting>,
+    pause: Duration,
+    is_over: bool,
+}
+
+/// One that sits, and what the guard saw of it when it looked last.
+struct Sitting {
+    seat: Arc<Taken>,
+    steps: u32,
+    time: Duration,
+    /// How often in a row it had little to do.
+    quiet: u32,
+    is_new: bool,
+}
+
+/// What the guard knows of one that sits.
+struct Taken {
+    thread: Pid,
+    client: u32,
+    /// How many requests it has answered there.
+    steps: AtomicU32,
+    /// Whether the guard has had it stand up.
+    is_lost: AtomicBool,
+}
+
+impl Beside {
+    /// Without `wanted` nobody sits down.
+    pub(crate) fn new(wanted: bool, counts: Arc<Counts>) -> Self {
+        // Who has given the driver another policy wants it to have that.
+        let is_ordinary = scheduling::policy().is_ok_and(|policy| policy == Policy::Other);
+        Self {
+            may: AtomicBool::new(false),
+            asked: AtomicBool::new(!wanted || !is_ordinary),
+            home: sched_getaffinity(None).ok(),
+            begin: Instant::now(),
+            pause_until: AtomicU64::new(0),
+            state: Mutex::default(),
+            change: Condvar::new(),
+            counts,
+        }
+    }
+
+    /// Lets the guard go, for good.
+    pub(super) fn end(&self) {
+        self.state().is_over = true;
+        self.change.notify_all();
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether anybody may sit down now.
+    fn is_free(&self) -> bool {
+        self.may.load(Ordering::Relaxed)
+            && millis(self.begin.elapsed()) >= self.pause_until.load(Ordering::Relaxed)
+    }
+
+    /// The guard: tries whether the way back from the policy is open, and then looks after those who sit.
+    fn guard(&self) {
+        let this = Some(gettid());
+        let may = scheduling::set_policy(this, Policy::Idle)
+            .and_then(|()| scheduling::set_policy(this, Policy::Other));
+        if may.is_err() || self.home.is_none() {
+            return;
+        }
+        let mut state = self.state();
+        self.may.store(!state.is_over, Ordering::Relaxed);
+        while !state.is_over {
+            state = if state.sittings.is_empty() {
+                let woken = self.change.wait(state);
+                woken.unwrap_or_else(PoisonError::into_inner)
+            } else {
+                let woken = self
+                    .change
+                    .wait_timeout_while(state, TICK, |state| !state.is_over);
+                woken.unwrap_or_else(PoisonError::into_inner).0
+            };
+            self.look_after(&mut state);
+        }
+        self.may.store(false, Ordering::Relaxed);
+    }
+
+    /// Has those stand up who get nowhere, or whom nobody asks.
+    fn look_after(&self, state: &mut State) {
+        let State {
+            sittings, pause, ..
+        } = state;
+        sittings.retain_mut(|sitting| {
+            let doing = sitting.look();
+            if doing == Doing::Well {
+                return true;
+            }
+            // The thread does not end before it has looked here.
+            self.stand_up(Some(sitting.seat.thread));
+            sitting.seat.is_lost.store(true, Ordering::Relaxed);
+            if doing == Doing::Disturbed {
+                self.counts.disturbed.fetch_add(1, Ordering::Relaxed);
+                *pause = match sitting.steps {
+                    ..STEPS_GOOD => (*pause * 2).clamp(PAUSE, PAUSE_MAX),
+                    _ => PAUSE,
+                };
+                let until = self.begin.elapsed().saturating_add(*pause);
+                self.pause_until.store(millis(until), Ordering::Relaxed);
+            }
+            false
+        });
+    }
+
+    /// Makes an ordinary thread of one; `None` is the calling one.
+    fn stand_up(&self, thread: Option<Pid>) {
+        // Nothing can be done about failures; both have succeeded for the guard, and the thread works on in any case.
+        scheduling::set_policy(thread, Policy::Other).ok();
+        if let Some(home) = &self.home {
+            sched_setaffinity(thread, home).ok();
+        }
+    }
+
+    /// Binds the calling thread to a processor; gives whether it may use that.
+    fn bind(&self, processor: usize) -> bool {
+        let is_ours = |home: &CpuSet| processor < CpuSet::MAX_CPU && home.is_set(processor);
+        if !self.home.as_ref().is_some_and(is_ours) {
+            return false;
+        }
+        let mut only = CpuSet::new();
+        only.set(processor);
+        sched_setaffinity(None, &only).is_ok()
+    }
+}
+
+/// The place of one thread that answers, beside a client or not.
+pub(super) struct Seat<'a> {
+    beside: &'a Beside,
+    taken: Option<Arc<Taken>>,
+    /// Where, and how many requests were answered there.
+    processor: Option<usize>,
+    steps: u32,
+}
+
+impl<'a> Seat<'a> {
+    pub(super) fn new(beside: &'a Beside) -> Self {
+        Self {
+            beside,
+            taken: None,
+            processor: None,
+            steps: 0,
+        }
+    }
+
+    /// Notes that a request of a client has come, the last of `run` in a row: sits down beside it if that pays, and stands
+    /// up where another has come. `processor` tells where the client is, if that is known.
+    ///
+    /// Gives false if the run has to begin anew.
+    fn note(&mut self, client: u32, run: u32, processor: Option<usize>) -> bool {
+        let Some(taken) = &self.taken else {
+            if run >= RUN_MIN && self.beside.is_free() {
+                self.sit_down(client, processor);
+            }
+            return true;
+        };
+        if taken.is_lost.load(Ordering::Relaxed) {
+            self.taken = None;
+            return false;
+        }
+        if client != taken.client {
+            self.leave();
+            return true;
+        }
+        self.steps = self.steps.wrapping_add(1);
+        taken.steps.store(self.steps, Ordering::Relaxed);
+        if processor.is_none() && self.steps.is_multiple_of(LOOK_EVERY) {
+            self.follow(client);
+        }
+        true
+    }
+
+    /// Goes to where the client is now.
+    fn follow(&mut self, client: u32) {
+        let now = processor_of(client);
+        if now == self.processor {
+            return;
+        }
+        self.processor = now;
+        if !now.is_some_and(|now| self.beside.bind(now)) {
+            self.leave();
+        }
+    }
+
+    /// Notes how long an answer was.
+    pub(super) fn answered(&mut self, len: usize) {
+        if len > ANSWER_LARGE {
+            self.leave();
+        }
+    }
+
+    fn sit_down(&mut self, client: u32, processor: Option<usize>) {
+        let processor = processor.or_else(|| processor_of(client));
+        let Some(at) = processor.filter(|at| self.beside.bind(*at)) else {
+            return;
+        };
+        let taken = Arc::new(Taken {
+            thread: gettid(),
+            client,
+            steps: AtomicU32::new(0),
+            is_lost: AtomicBool::new(false),
+        });
+        // Whoever holds this lock is an ordinary thread, or the guard could wait for an idle one.
+        let mut state = self.beside.state();
+        let is_first = state.sittings.is_empty();
+        state.sittings.push(Sitting::new(Arc::clone(&taken)));
+        drop(state);
+        if is_first {
+            self.beside.change.notify_one();
+        }
+        self.taken = Some(taken);
+        self.processor = Some(at);
+        self.steps = 0;
+        if scheduling::set_policy(None, Policy::Idle).is_err() {
+            self.leave();
+            return;
+        }
+        self.beside.counts.begun.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Stands up, for work that may take long, or for somebody else.
+    pub(super) fn leave(&mut self) {
+        let Some(taken) = self.taken.take() else {
+            return;
+        };
+        self.beside.stand_up(None);
+        let mut state = self.beside.state();
+        let others = |sitting: &Sitting| !Arc::ptr_eq(&sitting.seat, &taken);
+        state.sittings.retain(others);
+    }
+}
+
+impl Server {
+    /// Notes whose request has come, for who answers it (`Seat::note`).
+    pub(super) fn sit<'scope>(
+        &'scope self,
+        scope: &'scope Scope<'scope, '_>,
+        seat: &mut Seat<'_>,
+        watch: &mut Watch,
+        client: u32,
+        processor: Option<usize>,
+    ) {
+        let run = watch.run();
+        if run >= RUN_MIN && !self.beside.asked.swap(true, Ordering::Relaxed) {
+            // Without a guard nobody sits down.
+            let guard = Builder::new().name("fuse-guard".to_owned());
+            guard.spawn_scoped(scope, || self.beside.guard()).ok();
+        }
+        if !seat.note(client, run, processor) {
+            watch.begin_anew();
+        }
+    }
+}
+
+impl Drop for Seat<'_> {
+    fn drop(&mut self) {
+        self.leave();
+    }
+}
+
+impl Sitting {
+    fn new(seat: Arc<Taken>) -> Self {
+        Self {
+            seat,
+            steps: 0,
+            time: Duration::ZERO,
+            quiet: 0,
+            is_new: true,
+        }
+    }
+
+    /// Sees how it is doing since the last look.
+    fn look(&mut self) -> Doing {
+        let thread = self.seat.thread;
+        let steps = self.seat.steps.load(Ordering::Relaxed);
+        let time = scheduling::processor_time(thread).unwrap_or_default();
+        let done = steps.wrapping_sub(std::mem::replace(&mut self.steps, steps));
+        let worked = time.saturating_sub(std::mem::replace(&mut self.time, time));
+        if std::mem::take(&mut self.is_new) || done >= STEPS_MIN || worked >= WORK_MIN {
+            self.quiet = 0;
+            return Doing::Well;
+        }
+        // While the client itself is at work, nothing is wanted from who sits beside it, who waits for its processor all
+        // the same where the answer woke the client.
+        let wants_to = || is_runnable(&format!("/proc/self/task/{}/stat", thread.as_raw_nonzero()));
+        if wants_to() && !is_runnable(&format!("/proc/{}/stat", self.seat.client)) {
+            return Doing::Disturbed;
+        }
+        self.quiet += 1;
+        match self.quiet {
+            ..QUIET_MAX => Doing::Well,
+            _ => Doing::Nothing,
+        }
+    }
+}
+
+/// How one that sits is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Doing {
+    Well,
+    /// It is hardly asked for anything.
+    Nothing,
+    /// It has something to do, and others keep it from doing it.
+    Disturbed,
+}
+
+fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// Where a thread was last.
+fn processor_of(thread: u32) -> Option<usize> {
+    /// The field of proc_pid_stat(5), from the one behind the name.
+    const PROCESSOR: usize = 36;
+    // Threads of clients in other name spaces have no number here.
+    (thread != 0)
+        .then(|| field_of(&format!("/proc/{thread}/stat"), PROCESSOR))?
+        .and_then(|field| field.parse().ok())
+}
+
+/// Whether a thread runs or would if it could.
+fn is_runnable(stat: &str) -> bool {
+    field_of(stat, 0).is_some_and(|state| state == "R")
+}
+
+/// A field of such a file, counted from the one behind the name.
+fn field_of(path: &str, index: usize) -> Option<String> {
+    let mut buf = [0; 1024];
+    let len = File::open(path).ok()?.read(&mut buf).ok()?;
+    let text = String::from_utf8_lossy(buf.get(..len)?);
+    // The name may have any bytes, also this one.
+    let (_, fields) = text.rsplit_once(')')?;
+    fields
+        .split_ascii_whitespace()
+        .nth(index)
+        .map(str::to_owned)
+}
