@@ -243,14 +243,58 @@ mod tests {
             let served = scope.spawn(|| session.run());
             let content = fs::read(point.path().join("bench.sh")).unwrap();
             assert_eq!(content.len(), 1517);
-            let mut told = vec![0; 4096];
-            let name = "user.dwarfs.driver.session";
-            let len = rustix::fs::getxattr(point.path(), name, &mut told[..]).unwrap();
-            let told = String::from_utf8_lossy(&told[..len]).into_owned();
+            let told = told(point.path());
             assert_eq!(told.contains("on offer, not used: "), is_used, "{told}");
             unmounter.unmount().unwrap();
             served.join().unwrap().unwrap();
         });
+    }
+
+    /// What the mount tells of itself.
+    fn told(point: &Path) -> String {
+        let mut told = vec![0; 4096];
+        let len = rustix::fs::getxattr(point, "user.dwarfs.driver.session", &mut told[..]).unwrap();
+        String::from_utf8_lossy(&told[..len]).into_owned()
+    }
+
+    /// Names that are not there, each once, or the kernel would know. Whatever goes wrong, they come to an end.
+    fn look_up(point: &Path, number: &AtomicU32) -> bool {
+        let number = number.fetch_add(1, Ordering::Relaxed);
+        let found = fs::symlink_metadata(point.join(number.to_string()));
+        number < 1_000_000 && found.is_err_and(|error| error.kind() == ErrorKind::NotFound)
+    }
+
+    #[test]
+    fn one_client_is_answered_on_its_processor_unless_nobody_may() {
+        let vectors = require!(ready());
+        let is_root = rustix::process::geteuid().is_root();
+        require!(is_root.then_some(()).ok_or("not root"));
+        let point = tempfile::tempdir().unwrap();
+        for beside_clients in [true, false] {
+            let options = MountOptions {
+                beside_clients,
+                ..MountOptions::default()
+            };
+            let session = mounted(&vectors, point.path(), &options);
+            let unmounter = session.unmounter();
+            let number = AtomicU32::new(0);
+            let tries = if beside_clients { 1_000_000 } else { 10_000 };
+            let nobody = r#""beside_clients":{"begun":0,"#;
+            std::thread::scope(|scope| {
+                let served = scope.spawn(|| session.run());
+                let mut told_last = String::new();
+                while number.load(Ordering::Relaxed) < tries {
+                    (0..1000).for_each(|_| assert!(look_up(point.path(), &number)));
+                    told_last = told(point.path());
+                    if !told_last.contains(nobody) {
+                        break;
+                    }
+                }
+                unmounter.unmount().unwrap();
+                served.join().unwrap().unwrap();
+                assert_eq!(told_last.contains(nobody), !beside_clients, "{told_last}");
+            });
+        }
     }
 
     #[test]
@@ -267,13 +311,8 @@ mod tests {
         let Session {
             server, mounted, ..
         } = session;
-        // Names that are not there, each once, or the kernel would know. Whatever goes wrong, they come to an end.
         let number = AtomicU32::new(0);
-        let look_up = || {
-            let number = number.fetch_add(1, Ordering::Relaxed);
-            let found = fs::symlink_metadata(point.path().join(number.to_string()));
-            number < 1_000_000 && found.is_err_and(|error| error.kind() == ErrorKind::NotFound)
-        };
+        let look_up = || look_up(point.path(), &number);
         std::thread::scope(|scope| {
             let served = scope.spawn(|| server.run());
             std::thread::scope(|clients| {

@@ -25,6 +25,9 @@ use rustix::thread::{CpuSet, gettid, sched_getaffinity, sched_setaffinity};
 use super::Server;
 use super::watch::Watch;
 use crate::scheduling::{self, Policy};
+use guard::Sitting;
+
+mod guard;
 
 /// Requests of one client in a row, each soon after the answer to the last one, before it is worth sitting down.
 const RUN_MIN: u32 = 8;
@@ -35,26 +38,6 @@ const LOOK_EVERY: u32 = 64;
 /// Bytes of an answer to one who reads a large file. It has the next part on its way already, which another processor
 /// can fetch while it works.
 const ANSWER_LARGE: usize = 64 * 1024;
-
-/// How often the guard looks.
-const TICK: Duration = Duration::from_millis(2);
-
-/// Requests in that time that show that all is well.
-const STEPS_MIN: u32 = 16;
-
-/// Processor time in that time that shows that requests take long, and nobody is in the way.
-const WORK_MIN: Duration = Duration::from_micros(500);
-
-/// How often in a row there may be less of either until nobody sits there any more: the client spends its time on other
-/// things.
-const QUIET_MAX: u32 = 5;
-
-/// How long nobody sits down after others were in the way: first, and in the end.
-const PAUSE: Duration = Duration::from_millis(100);
-const PAUSE_MAX: Duration = Duration::from_secs(12);
-
-/// Requests answered before others were in the way, after which that counts as the first time.
-const STEPS_GOOD: u32 = 20_000;
 
 /// How often threads sat down, and how often others were in the way.
 #[derive(Debug, Default)]
@@ -84,16 +67,6 @@ struct State {
     sittings: Vec<Sitting>,
     pause: Duration,
     is_over: bool,
-}
-
-/// One that sits, and what the guard saw of it when it looked last.
-struct Sitting {
-    seat: Arc<Taken>,
-    steps: u32,
-    time: Duration,
-    /// How often in a row it had little to do.
-    quiet: u32,
-    is_new: bool,
 }
 
 /// What the guard knows of one that sits.
@@ -137,57 +110,6 @@ impl Beside {
     fn is_free(&self) -> bool {
         self.may.load(Ordering::Relaxed)
             && millis(self.begin.elapsed()) >= self.pause_until.load(Ordering::Relaxed)
-    }
-
-    /// The guard: tries whether the way back from the policy is open, and then looks after those who sit.
-    fn guard(&self) {
-        let this = Some(gettid());
-        let may = scheduling::set_policy(this, Policy::Idle)
-            .and_then(|()| scheduling::set_policy(this, Policy::Other));
-        if may.is_err() || self.home.is_none() {
-            return;
-        }
-        let mut state = self.state();
-        self.may.store(!state.is_over, Ordering::Relaxed);
-        while !state.is_over {
-            state = if state.sittings.is_empty() {
-                let woken = self.change.wait(state);
-                woken.unwrap_or_else(PoisonError::into_inner)
-            } else {
-                let woken = self
-                    .change
-                    .wait_timeout_while(state, TICK, |state| !state.is_over);
-                woken.unwrap_or_else(PoisonError::into_inner).0
-            };
-            self.look_after(&mut state);
-        }
-        self.may.store(false, Ordering::Relaxed);
-    }
-
-    /// Has those stand up who get nowhere, or whom nobody asks.
-    fn look_after(&self, state: &mut State) {
-        let State {
-            sittings, pause, ..
-        } = state;
-        sittings.retain_mut(|sitting| {
-            let doing = sitting.look();
-            if doing == Doing::Well {
-                return true;
-            }
-            // The thread does not end before it has looked here.
-            self.stand_up(Some(sitting.seat.thread));
-            sitting.seat.is_lost.store(true, Ordering::Relaxed);
-            if doing == Doing::Disturbed {
-                self.counts.disturbed.fetch_add(1, Ordering::Relaxed);
-                *pause = match sitting.steps {
-                    ..STEPS_GOOD => (*pause * 2).clamp(PAUSE, PAUSE_MAX),
-                    _ => PAUSE,
-                };
-                let until = self.begin.elapsed().saturating_add(*pause);
-                self.pause_until.store(millis(until), Ordering::Relaxed);
-            }
-            false
-        });
     }
 
     /// Makes an ordinary thread of one; `None` is the calling one.
@@ -345,52 +267,6 @@ impl Drop for Seat<'_> {
     }
 }
 
-impl Sitting {
-    fn new(seat: Arc<Taken>) -> Self {
-        Self {
-            seat,
-            steps: 0,
-            time: Duration::ZERO,
-            quiet: 0,
-            is_new: true,
-        }
-    }
-
-    /// Sees how it is doing since the last look.
-    fn look(&mut self) -> Doing {
-        let thread = self.seat.thread;
-        let steps = self.seat.steps.load(Ordering::Relaxed);
-        let time = scheduling::processor_time(thread).unwrap_or_default();
-        let done = steps.wrapping_sub(std::mem::replace(&mut self.steps, steps));
-        let worked = time.saturating_sub(std::mem::replace(&mut self.time, time));
-        if std::mem::take(&mut self.is_new) || done >= STEPS_MIN || worked >= WORK_MIN {
-            self.quiet = 0;
-            return Doing::Well;
-        }
-        // While the client itself is at work, nothing is wanted from who sits beside it, who waits for its processor all
-        // the same where the answer woke the client.
-        let wants_to = || is_runnable(&format!("/proc/self/task/{}/stat", thread.as_raw_nonzero()));
-        if wants_to() && !is_runnable(&format!("/proc/{}/stat", self.seat.client)) {
-            return Doing::Disturbed;
-        }
-        self.quiet += 1;
-        match self.quiet {
-            ..QUIET_MAX => Doing::Well,
-            _ => Doing::Nothing,
-        }
-    }
-}
-
-/// How one that sits is doing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Doing {
-    Well,
-    /// It is hardly asked for anything.
-    Nothing,
-    /// It has something to do, and others keep it from doing it.
-    Disturbed,
-}
-
 fn millis(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
@@ -405,11 +281,6 @@ fn processor_of(thread: u32) -> Option<usize> {
         .and_then(|field| field.parse().ok())
 }
 
-/// Whether a thread runs or would if it could.
-fn is_runnable(stat: &str) -> bool {
-    field_of(stat, 0).is_some_and(|state| state == "R")
-}
-
 /// A field of such a file, counted from the one behind the name.
 fn field_of(path: &str, index: usize) -> Option<String> {
     let mut buf = [0; 1024];
@@ -422,3 +293,6 @@ fn field_of(path: &str, index: usize) -> Option<String> {
         .nth(index)
         .map(str::to_owned)
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,134 @@
+//! Tests of who sits beside a client, and of the guard.
+
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+use std::sync::mpsc::channel;
+
+use durin_testkit::require;
+
+use super::guard::PAUSE;
+use super::*;
+
+/// Somebody at rest, beside whom one can sit, is what `body` gets, and a place where somebody may sit.
+fn beside_a_sleeper(body: impl FnOnce(&Beside, &mut Seat<'_>, u32) + Send) {
+    let beside = Beside::new(true, Arc::default());
+    std::thread::scope(|scope| {
+        scope.spawn(|| beside.guard());
+        let (number, client) = channel();
+        let (leave, left) = channel::<()>();
+        scope.spawn(move || {
+            number.send(gettid().as_raw_nonzero().get()).unwrap();
+            left.recv().ok();
+        });
+        // In a thread of its own, which has the policy.
+        let beside = &beside;
+        let sat = scope.spawn(move || {
+            while !beside.is_free() {
+                std::thread::yield_now();
+            }
+            let mut seat = Seat::new(beside);
+            body(beside, &mut seat, client.recv().unwrap().unsigned_abs());
+            drop(seat);
+            assert_eq!(scheduling::policy().unwrap(), Policy::Other);
+            assert_eq!(sched_getaffinity(None).ok(), beside.home);
+        });
+        let sat = sat.join();
+        beside.end();
+        drop(leave);
+        sat.unwrap();
+    });
+}
+
+/// Whether a thread may take back the policy here.
+fn may_sit() -> Result<(), String> {
+    let tried = std::thread::scope(|scope| {
+        let there_and_back = || {
+            scheduling::set_policy(None, Policy::Idle)?;
+            scheduling::set_policy(None, Policy::Other)
+        };
+        scope.spawn(there_and_back).join().unwrap()
+    });
+    tried.map_err(|error| format!("the policy SCHED_IDLE cannot be taken back: {error}"))
+}
+
+#[test]
+fn sits_where_the_client_is_and_stands_up_for_another() {
+    require!(may_sit());
+    beside_a_sleeper(|beside, seat, client| {
+        assert!(seat.note(client, RUN_MIN - 1, None));
+        assert!(seat.taken.is_none(), "too few requests");
+        assert!(seat.note(client, RUN_MIN, None));
+        let at = processor_of(client).unwrap();
+        assert_eq!(seat.processor, Some(at));
+        assert_eq!(scheduling::policy().unwrap(), Policy::Idle);
+        let mut only = CpuSet::new();
+        only.set(at);
+        assert_eq!(sched_getaffinity(None).unwrap(), only);
+        seat.answered(ANSWER_LARGE);
+        assert!(seat.taken.is_some());
+        seat.note(client + 1, 1, None);
+        assert!(seat.taken.is_none() && beside.state().sittings.is_empty());
+        assert_eq!(beside.counts.begun.load(Ordering::Relaxed), 1);
+    });
+}
+
+#[test]
+fn stands_up_where_nobody_asks() {
+    require!(may_sit());
+    beside_a_sleeper(|beside, seat, client| {
+        seat.note(client, RUN_MIN, None);
+        // Whoever wakes to look might be seen to be at work.
+        while !beside.state().sittings.is_empty() {
+            std::thread::sleep(Duration::from_millis(200));
+        }
+        assert_eq!(beside.counts.disturbed.load(Ordering::Relaxed), 0);
+        assert!(!seat.note(client, RUN_MIN, None), "the run begins anew");
+    });
+}
+
+#[test]
+fn stands_up_where_others_are_in_the_way_and_waits_before_it_sits_down_again() {
+    require!(may_sit());
+    beside_a_sleeper(|beside, seat, client| {
+        let at = processor_of(client).unwrap();
+        let is_over = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            // An ordinary thread that wants all of that processor.
+            scope.spawn(|| {
+                assert!(beside.bind(at));
+                while !is_over.load(Ordering::Relaxed) {
+                    std::hint::spin_loop();
+                }
+            });
+            while beside.counts.disturbed.load(Ordering::Relaxed) == 0 {
+                seat.note(client, RUN_MIN, None);
+                std::hint::spin_loop();
+            }
+            is_over.store(true, Ordering::Relaxed);
+        });
+        assert!(beside.pause_until.load(Ordering::Relaxed) >= millis(PAUSE));
+        assert_eq!(beside.state().pause, PAUSE);
+    });
+}
+
+#[test]
+fn long_answers_and_foreign_processors_are_not_for_sitting() {
+    require!(may_sit());
+    beside_a_sleeper(|_, seat, client| {
+        seat.note(client, RUN_MIN, Some(CpuSet::MAX_CPU));
+        assert!(seat.taken.is_none());
+        seat.note(client, RUN_MIN, None);
+        assert!(seat.taken.is_some());
+        seat.answered(ANSWER_LARGE + 1);
+        assert!(seat.taken.is_none());
+        // Whoever is in another name space of processes.
+        seat.note(0, RUN_MIN, None);
+        assert!(seat.taken.is_none());
+    });
+}
+
+#[test]
+fn nobody_sits_who_was_told_not_to() {
+    let beside = Beside::new(false, Arc::default());
+    assert!(beside.asked.load(Ordering::Relaxed) && !beside.is_free());
+}
