@@ -13,14 +13,14 @@ use crate::scheduling::{self, Policy};
 const TICK: Duration = Duration::from_millis(2);
 
 /// Requests in that time that show that all is well.
-const STEPS_MIN: u32 = 16;
+pub(super) const STEPS_MIN: u32 = 16;
 
 /// Processor time in that time that shows that requests take long, and nobody is in the way.
 const WORK_MIN: Duration = Duration::from_micros(500);
 
 /// How often in a row there may be less of either until nobody sits there any more: the client spends its time on other
 /// things.
-const QUIET_MAX: u32 = 5;
+pub(super) const QUIET_MAX: u32 = 5;
 
 /// How often in a row others seem to be in the way until they are: just now it may have come to its work.
 const KEPT_MAX: u32 = 2;
@@ -110,7 +110,7 @@ impl Sitting {
     }
 
     /// Sees how it is doing since the last look.
-    fn look(&mut self) -> Doing {
+    pub(super) fn look(&mut self) -> Doing {
         let thread = self.seat.thread;
         let steps = self.seat.steps.load(Ordering::Relaxed);
         let time = scheduling::processor_time(thread).unwrap_or_default();
@@ -136,7 +136,7 @@ impl Sitting {
 
 /// How one that sits is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Doing {
+pub(super) enum Doing {
     Well,
     /// It is hardly asked for anything.
     Nothing,

@@ -6,14 +6,19 @@ use std::sync::mpsc::channel;
 
 use durin_testkit::require;
 
-use super::guard::PAUSE;
+use super::guard::{Doing, PAUSE, QUIET_MAX, STEPS_MIN};
 use super::*;
 
-/// Somebody at rest, beside whom one can sit, is what `body` gets, and a place where somebody may sit.
-fn beside_a_sleeper(body: impl FnOnce(&Beside, &mut Seat<'_>, u32) + Send) {
+/// Somebody at rest, beside whom one can sit, is what `body` gets, and a place where somebody may sit. Without a guard a
+/// busy machine changes nothing of what happens.
+fn beside_a_sleeper(guarded: bool, body: impl FnOnce(&Beside, &mut Seat<'_>, u32) + Send) {
     let beside = Beside::new(true, Arc::default());
     std::thread::scope(|scope| {
-        scope.spawn(|| beside.guard());
+        if guarded {
+            scope.spawn(|| beside.guard());
+        } else {
+            beside.may.store(true, Ordering::Relaxed);
+        }
         let (number, client) = channel();
         let (leave, left) = channel::<()>();
         scope.spawn(move || {
@@ -54,7 +59,7 @@ fn may_sit() -> Result<(), String> {
 #[test]
 fn sits_where_the_client_is_and_stands_up_for_another() {
     require!(may_sit());
-    beside_a_sleeper(|beside, seat, client| {
+    beside_a_sleeper(false, |beside, seat, client| {
         assert!(seat.note(client, RUN_MIN - 1, None));
         assert!(seat.taken.is_none(), "too few requests");
         assert!(seat.note(client, RUN_MIN, None));
@@ -73,23 +78,36 @@ fn sits_where_the_client_is_and_stands_up_for_another() {
 }
 
 #[test]
-fn stands_up_where_nobody_asks() {
+fn nobody_sits_for_long_where_nothing_is_asked() {
     require!(may_sit());
-    beside_a_sleeper(|beside, seat, client| {
-        seat.note(client, RUN_MIN, None);
-        // Whoever wakes to look might be seen to be at work.
-        while !beside.state().sittings.is_empty() {
-            std::thread::sleep(Duration::from_millis(200));
+    beside_a_sleeper(false, |_, _, client| {
+        // The one at rest is who sits here.
+        let seat = Taken {
+            thread: Pid::from_raw(client.cast_signed()).unwrap(),
+            client,
+            steps: AtomicU32::new(0),
+            is_lost: AtomicBool::new(false),
+        };
+        let mut sitting = Sitting::new(Arc::new(seat));
+        // The first look sees how it is.
+        for _ in 0..QUIET_MAX {
+            assert_eq!(sitting.look(), Doing::Well);
         }
-        assert_eq!(beside.counts.disturbed.load(Ordering::Relaxed), 0);
-        assert!(!seat.note(client, RUN_MIN, None), "the run begins anew");
+        assert_eq!(sitting.look(), Doing::Nothing);
+        sitting.seat.steps.store(STEPS_MIN, Ordering::Relaxed);
+        assert_eq!(sitting.look(), Doing::Well);
+        sitting
+            .seat
+            .steps
+            .store(2 * STEPS_MIN - 1, Ordering::Relaxed);
+        assert_eq!(sitting.look(), Doing::Well, "too few, for the first time");
     });
 }
 
 #[test]
 fn stands_up_where_others_are_in_the_way_and_waits_before_it_sits_down_again() {
     require!(may_sit());
-    beside_a_sleeper(|beside, seat, client| {
+    beside_a_sleeper(true, |beside, seat, client| {
         let at = processor_of(client).unwrap();
         let is_over = AtomicBool::new(false);
         std::thread::scope(|scope| {
@@ -114,7 +132,7 @@ fn stands_up_where_others_are_in_the_way_and_waits_before_it_sits_down_again() {
 #[test]
 fn long_answers_and_foreign_processors_are_not_for_sitting() {
     require!(may_sit());
-    beside_a_sleeper(|_, seat, client| {
+    beside_a_sleeper(false, |_, seat, client| {
         seat.note(client, RUN_MIN, Some(CpuSet::MAX_CPU));
         assert!(seat.taken.is_none());
         seat.note(client, RUN_MIN, None);
