@@ -32,6 +32,7 @@ Options for -o:
   uid=N, gid=N         owner and group of everything
   readonly             show files without write permission
   blocksize=SIZE       preferred size of reads that programs are told (512k)
+  [no]beside_clients   answer a client that waits on the processor it is on, or on any (beside_clients)
   [no]io_uring         take requests through io_uring where the kernel offers it, or not (io_uring)
   mlock=none|try|must  keep the metadata in memory (none)
   [no_]cache_files     let the kernel cache file contents, or not; [no_]cache_sparse: with holes
