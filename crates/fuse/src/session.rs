@@ -264,6 +264,20 @@ mod tests {
         number < 1_000_000 && found.is_err_and(|error| error.kind() == ErrorKind::NotFound)
     }
 
+    /// The policies of all threads of this process that decode ahead.
+    fn policies_of_workers() -> Vec<String> {
+        let threads = fs::read_dir("/proc/self/task").unwrap();
+        let stats = threads
+            .filter_map(|thread| fs::read_to_string(thread.unwrap().path().join("stat")).ok());
+        let fields = stats.filter_map(|stat| {
+            let (name, fields) = stat.rsplit_once(')')?;
+            // The field `policy` of proc_pid_stat(5).
+            let policy = fields.split_ascii_whitespace().nth(38)?;
+            name.contains("readahead-").then(|| policy.to_owned())
+        });
+        fields.collect()
+    }
+
     #[test]
     fn one_client_is_answered_on_its_processor_unless_nobody_may() {
         let vectors = require!(ready());
@@ -290,6 +304,9 @@ mod tests {
                         break;
                     }
                 }
+                let workers = policies_of_workers();
+                assert!(!beside_clients || !workers.is_empty());
+                assert!(workers.iter().all(|policy| policy == "0"), "{workers:?}");
                 unmounter.unmount().unwrap();
                 served.join().unwrap().unwrap();
                 assert_eq!(told_last.contains(nobody), !beside_clients, "{told_last}");

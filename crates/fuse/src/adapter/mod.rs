@@ -111,6 +111,11 @@ impl Adapter {
         Arc::clone(&self.beside)
     }
 
+    /// Starts the threads that decode ahead; see [`durin_reader::BlockCache::start_workers`].
+    pub(crate) fn start_workers(&self) {
+        self.fs.image().cache().start_workers();
+    }
+
     /// Keeps what is to be told about how requests come.
     pub(crate) fn describe_transport(&mut self, transport: serde_json::Value) {
         self.transport = transport;

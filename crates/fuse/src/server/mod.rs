@@ -199,6 +199,7 @@ impl Server {
             let queued = queued && !watch.was_last(request.pid);
             watch.note(waited, request.pid);
             if self.demand.note(queued) {
+                seat.leave();
                 self.call_another(scope);
             }
             if self.demand.threads() == 1 {

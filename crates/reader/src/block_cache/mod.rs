@@ -309,6 +309,12 @@ impl BlockCache {
         self.follows_walks && self.reads_ahead()
     }
 
+    /// Starts the worker threads, if there are to be any, before they are needed: threads begin with the priority and the
+    /// processors of the one that starts them, which may be others later.
+    pub fn start_workers(&self) {
+        self.readahead();
+    }
+
     /// The worker threads, if there are to be any.
     fn readahead(&self) -> Option<&Readahead> {
         if self.workers == 0 {

@@ -46,7 +46,8 @@ pub(super) struct Sitting {
 
 impl Beside {
     /// The guard: tries whether the way back from the policy is open, and then looks after those who sit.
-    pub(super) fn guard(&self) {
+    /// `has_request` says whether a request waits to be taken.
+    pub(super) fn guard(&self, has_request: &dyn Fn() -> bool) {
         let this = Some(gettid());
         let may = scheduling::set_policy(this, Policy::Idle)
             .and_then(|()| scheduling::set_policy(this, Policy::Other));
@@ -65,18 +66,18 @@ impl Beside {
                     .wait_timeout_while(state, TICK, |state| !state.is_over);
                 woken.unwrap_or_else(PoisonError::into_inner).0
             };
-            self.look_after(&mut state);
+            self.look_after(&mut state, has_request);
         }
         self.may.store(false, Ordering::Relaxed);
     }
 
     /// Has those stand up who get nowhere, or whom nobody asks.
-    fn look_after(&self, state: &mut State) {
+    fn look_after(&self, state: &mut State, has_request: &dyn Fn() -> bool) {
         let State {
             sittings, pause, ..
         } = state;
         sittings.retain_mut(|sitting| {
-            let doing = sitting.look();
+            let doing = sitting.look(has_request);
             if doing == Doing::Well {
                 return true;
             }
@@ -110,7 +111,7 @@ impl Sitting {
     }
 
     /// Sees how it is doing since the last look.
-    pub(super) fn look(&mut self) -> Doing {
+    pub(super) fn look(&mut self, has_request: &dyn Fn() -> bool) -> Doing {
         let thread = self.seat.thread;
         let steps = self.seat.steps.load(Ordering::Relaxed);
         let time = scheduling::processor_time(thread).unwrap_or_default();
@@ -120,10 +121,11 @@ impl Sitting {
             (self.quiet, self.kept) = (0, 0);
             return Doing::Well;
         }
-        // While the client itself is at work, nothing is wanted from who sits beside it, who waits for its processor all
-        // the same where the answer woke the client.
-        let wants_to = || is_runnable(&format!("/proc/self/task/{}/stat", thread.as_raw_nonzero()));
-        let is_kept = wants_to() && !is_runnable(&format!("/proc/{}/stat", self.seat.client));
+        // While the client is at work, whom the answer woke in the middle of sending it, it is wanted by others at most.
+        let is_asked =
+            || !is_runnable(&format!("/proc/{}/stat", self.seat.client)) || has_request();
+        let own = format!("/proc/self/task/{}/stat", thread.as_raw_nonzero());
+        let is_kept = is_runnable(&own) && is_asked();
         self.kept = if is_kept { self.kept + 1 } else { 0 };
         self.quiet += 1;
         match (self.kept, self.quiet) {

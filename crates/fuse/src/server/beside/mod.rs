@@ -11,6 +11,8 @@
 //! gets anywhere, and has it stand up where others keep it from its work: it is an ordinary thread on any processor then,
 //! and it is some time until anybody sits down again, longer each time. Only who may take back the policy sits down at all:
 //! root, and users whose limits allow it (`RLIMIT_NICE`).
+//!
+//! Who sits starts no threads, for they would inherit policy and processor.
 
 use std::fs::File;
 use std::io::Read;
@@ -251,9 +253,14 @@ impl Server {
     ) {
         let run = watch.run();
         if run >= RUN_MIN && !self.beside.asked.swap(true, Ordering::Relaxed) {
+            // Whatever a thread starts while it sits would be an idle one on that processor, too.
+            self.adapter.start_workers();
             // Without a guard nobody sits down.
             let guard = Builder::new().name("fuse-guard".to_owned());
-            guard.spawn_scoped(scope, || self.beside.guard()).ok();
+            let has_request = || self.device.has_request();
+            guard
+                .spawn_scoped(scope, move || self.beside.guard(&has_request))
+                .ok();
         }
         if !seat.note(client, run, processor) {
             watch.begin_anew();

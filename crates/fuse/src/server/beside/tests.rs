@@ -15,7 +15,7 @@ fn beside_a_sleeper(guarded: bool, body: impl FnOnce(&Beside, &mut Seat<'_>, u32
     let beside = Beside::new(true, Arc::default());
     std::thread::scope(|scope| {
         if guarded {
-            scope.spawn(|| beside.guard());
+            scope.spawn(|| beside.guard(&|| false));
         } else {
             beside.may.store(true, Ordering::Relaxed);
         }
@@ -91,17 +91,67 @@ fn nobody_sits_for_long_where_nothing_is_asked() {
         let mut sitting = Sitting::new(Arc::new(seat));
         // The first look sees how it is.
         for _ in 0..QUIET_MAX {
-            assert_eq!(sitting.look(), Doing::Well);
+            assert_eq!(sitting.look(&|| false), Doing::Well);
         }
-        assert_eq!(sitting.look(), Doing::Nothing);
+        assert_eq!(sitting.look(&|| false), Doing::Nothing);
         sitting.seat.steps.store(STEPS_MIN, Ordering::Relaxed);
-        assert_eq!(sitting.look(), Doing::Well);
+        assert_eq!(sitting.look(&|| false), Doing::Well);
         sitting
             .seat
             .steps
             .store(2 * STEPS_MIN - 1, Ordering::Relaxed);
-        assert_eq!(sitting.look(), Doing::Well, "too few, for the first time");
+        assert_eq!(
+            sitting.look(&|| false),
+            Doing::Well,
+            "too few, for the first time"
+        );
     });
+}
+
+/// Looks a few times at somebody who waits for a processor that a busy client has; gives what came of it.
+fn beside_a_busy_client(has_request: bool) -> Doing {
+    let is_over = AtomicBool::new(false);
+    let beside = Beside::new(true, Arc::default());
+    let (number, numbers) = channel();
+    std::thread::scope(|scope| {
+        // Both want the same processor, and one goes first.
+        for policy in [Policy::Other, Policy::Idle] {
+            let (number, beside, is_over) = (number.clone(), &beside, &is_over);
+            scope.spawn(move || {
+                let first = (0..CpuSet::MAX_CPU).find(|at| beside.bind(*at));
+                assert!(first.is_some());
+                number.send((policy == Policy::Idle, gettid())).unwrap();
+                scheduling::set_policy(None, policy).unwrap();
+                while !is_over.load(Ordering::Relaxed) {
+                    std::hint::spin_loop();
+                }
+                scheduling::set_policy(None, Policy::Other).unwrap();
+            });
+        }
+        let mut threads: Vec<_> = numbers.iter().take(2).collect();
+        threads.sort_unstable_by_key(|(sits, _)| *sits);
+        let seat = Taken {
+            thread: threads[1].1,
+            client: threads[0].1.as_raw_nonzero().get().unsigned_abs(),
+            steps: AtomicU32::new(0),
+            is_lost: AtomicBool::new(false),
+        };
+        let mut sitting = Sitting::new(Arc::new(seat));
+        let looks = std::iter::repeat_with(|| {
+            std::thread::sleep(Duration::from_millis(2));
+            sitting.look(&|| has_request)
+        });
+        let doing = looks.take(10_000).find(|doing| *doing != Doing::Well);
+        is_over.store(true, Ordering::Relaxed);
+        doing.unwrap_or(Doing::Well)
+    })
+}
+
+#[test]
+fn a_client_at_work_is_in_the_way_of_other_clients_only() {
+    require!(may_sit());
+    assert_eq!(beside_a_busy_client(false), Doing::Nothing);
+    assert_eq!(beside_a_busy_client(true), Doing::Disturbed);
 }
 
 #[test]
