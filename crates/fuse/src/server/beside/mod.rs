@@ -81,6 +81,17 @@ struct Taken {
     is_lost: AtomicBool,
 }
 
+impl Taken {
+    fn new(thread: Pid, client: u32) -> Self {
+        Self {
+            thread,
+            client,
+            steps: AtomicU32::new(0),
+            is_lost: AtomicBool::new(false),
+        }
+    }
+}
+
 impl Beside {
     /// Without `wanted` nobody sits down.
     pub(crate) fn new(wanted: bool, counts: Arc<Counts>) -> Self {
@@ -205,12 +216,7 @@ impl<'a> Seat<'a> {
         let Some(at) = processor.filter(|at| self.beside.bind(*at)) else {
             return;
         };
-        let taken = Arc::new(Taken {
-            thread: gettid(),
-            client,
-            steps: AtomicU32::new(0),
-            is_lost: AtomicBool::new(false),
-        });
+        let taken = Arc::new(Taken::new(gettid(), client));
         // Whoever holds this lock is an ordinary thread, or the guard could wait for an idle one.
         let mut state = self.beside.state();
         let is_first = state.sittings.is_empty();

@@ -82,12 +82,7 @@ fn nobody_sits_for_long_where_nothing_is_asked() {
     require!(may_sit());
     beside_a_sleeper(false, |_, _, client| {
         // The one at rest is who sits here.
-        let seat = Taken {
-            thread: Pid::from_raw(client.cast_signed()).unwrap(),
-            client,
-            steps: AtomicU32::new(0),
-            is_lost: AtomicBool::new(false),
-        };
+        let seat = Taken::new(Pid::from_raw(client.cast_signed()).unwrap(), client);
         let mut sitting = Sitting::new(Arc::new(seat));
         // The first look sees how it is.
         for _ in 0..QUIET_MAX {
@@ -130,12 +125,10 @@ fn beside_a_busy_client(has_request: bool) -> Doing {
         }
         let mut threads: Vec<_> = numbers.iter().take(2).collect();
         threads.sort_unstable_by_key(|(sits, _)| *sits);
-        let seat = Taken {
-            thread: threads[1].1,
-            client: threads[0].1.as_raw_nonzero().get().unsigned_abs(),
-            steps: AtomicU32::new(0),
-            is_lost: AtomicBool::new(false),
+        let [(_, client), (_, sits)] = threads[..] else {
+            unreachable!("two were taken");
         };
+        let seat = Taken::new(sits, client.as_raw_nonzero().get().unsigned_abs());
         let mut sitting = Sitting::new(Arc::new(seat));
         let looks = std::iter::repeat_with(|| {
             std::thread::sleep(Duration::from_millis(2));
