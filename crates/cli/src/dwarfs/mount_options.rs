@@ -32,7 +32,7 @@ Options for -o:
   uid=N, gid=N         owner and group of everything
   readonly             show files without write permission
   blocksize=SIZE       preferred size of reads that programs are told (512k)
-  [no]beside_clients   answer a client that waits on the processor it is on, or on any (beside_clients)
+  [no]beside_clients   answer a client on the processor it is on, or on any (beside_clients)
   [no]io_uring         take requests through io_uring where the kernel offers it, or not (io_uring)
   mlock=none|try|must  keep the metadata in memory (none)
   [no_]cache_files     let the kernel cache file contents, or not; [no_]cache_sparse: with holes
@@ -46,7 +46,7 @@ and those of mount(8) and fuse(8): allow_other, default_permissions, auto_unmoun
 Unmount with 'fusermount3 -u MOUNTPOINT' or 'umount MOUNTPOINT'.
 
 Exit status: 0 mounted (with -f: unmounted again); 1 bad options or image; 2 no mount point;
-4 mounting failed; 5 no background process; 6 no signal handlers; 7 serving failed; 8 ended by a signal.";
+4 mounting failed; 5 no background process; 6 no signal handlers; 7 serving failed; 8 a signal.";
 
 /// Options of old releases: accepted with a warning.
 const WITHOUT_EFFECT: [&str; 3] = ["enable_nlink", "cache_image", "no_cache_image"];
