@@ -48,10 +48,14 @@ impl Beside {
     /// The guard: tries whether the way back from the policy is open, and then looks after those who sit.
     /// `has_request` says whether a request waits to be taken.
     pub(super) fn guard(&self, has_request: &dyn Fn() -> bool) {
+        // A guard that has another policy is not to get this one.
+        if !scheduling::policy().is_ok_and(|policy| policy == Policy::Other) {
+            return;
+        }
         let this = Some(gettid());
         let may = scheduling::set_policy(this, Policy::Idle)
             .and_then(|()| scheduling::set_policy(this, Policy::Other));
-        if may.is_err() || self.home.is_none() {
+        if may.is_err() {
             return;
         }
         let mut state = self.state();
@@ -82,7 +86,7 @@ impl Beside {
                 return true;
             }
             // The thread does not end before it has looked here.
-            self.stand_up(Some(sitting.seat.thread));
+            sitting.seat.stand_up();
             sitting.seat.is_lost.store(true, Ordering::Relaxed);
             if doing == Doing::Disturbed {
                 self.counts.disturbed.fetch_add(1, Ordering::Relaxed);

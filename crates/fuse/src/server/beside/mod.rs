@@ -54,8 +54,6 @@ pub(crate) struct Beside {
     may: AtomicBool,
     /// Whether the guard was started.
     asked: AtomicBool,
-    /// The processors that this process may use.
-    home: Option<CpuSet>,
     begin: Instant,
     /// Until when nobody sits down, in milliseconds since `begin`.
     pause_until: AtomicU64,
@@ -75,6 +73,8 @@ struct State {
 struct Taken {
     thread: Pid,
     client: u32,
+    /// The processors that the thread may use when it stands up: somebody may have chosen others than it began with.
+    home: CpuSet,
     /// How many requests it has answered there.
     steps: AtomicU32,
     /// Whether the guard has had it stand up.
@@ -82,25 +82,30 @@ struct Taken {
 }
 
 impl Taken {
-    fn new(thread: Pid, client: u32) -> Self {
+    fn new(thread: Pid, client: u32, home: CpuSet) -> Self {
         Self {
             thread,
             client,
+            home,
             steps: AtomicU32::new(0),
             is_lost: AtomicBool::new(false),
         }
+    }
+
+    /// Makes it an ordinary thread.
+    fn stand_up(&self) {
+        // Nothing can be done about failures; both have succeeded before, and the thread works on in any case.
+        scheduling::set_policy(Some(self.thread), Policy::Other).ok();
+        sched_setaffinity(Some(self.thread), &self.home).ok();
     }
 }
 
 impl Beside {
     /// Without `wanted` nobody sits down.
     pub(crate) fn new(wanted: bool, counts: Arc<Counts>) -> Self {
-        // Who has given the driver another policy wants it to have that.
-        let is_ordinary = scheduling::policy().is_ok_and(|policy| policy == Policy::Other);
         Self {
             may: AtomicBool::new(false),
-            asked: AtomicBool::new(!wanted || !is_ordinary),
-            home: sched_getaffinity(None).ok(),
+            asked: AtomicBool::new(!wanted),
             begin: Instant::now(),
             pause_until: AtomicU64::new(0),
             state: Mutex::default(),
@@ -123,26 +128,6 @@ impl Beside {
     fn is_free(&self) -> bool {
         self.may.load(Ordering::Relaxed)
             && millis(self.begin.elapsed()) >= self.pause_until.load(Ordering::Relaxed)
-    }
-
-    /// Makes an ordinary thread of one; `None` is the calling one.
-    fn stand_up(&self, thread: Option<Pid>) {
-        // Nothing can be done about failures; both have succeeded for the guard, and the thread works on in any case.
-        scheduling::set_policy(thread, Policy::Other).ok();
-        if let Some(home) = &self.home {
-            sched_setaffinity(thread, home).ok();
-        }
-    }
-
-    /// Binds the calling thread to a processor; gives whether it may use that.
-    fn bind(&self, processor: usize) -> bool {
-        let is_ours = |home: &CpuSet| processor < CpuSet::MAX_CPU && home.is_set(processor);
-        if !self.home.as_ref().is_some_and(is_ours) {
-            return false;
-        }
-        let mut only = CpuSet::new();
-        only.set(processor);
-        sched_setaffinity(None, &only).is_ok()
     }
 }
 
@@ -199,7 +184,8 @@ impl<'a> Seat<'a> {
             return;
         }
         self.processor = now;
-        if !now.is_some_and(|now| self.beside.bind(now)) {
+        let home = self.taken.as_ref().map(|taken| &taken.home);
+        if !now.zip(home).is_some_and(|(now, home)| bind(home, now)) {
             self.leave();
         }
     }
@@ -213,10 +199,17 @@ impl<'a> Seat<'a> {
 
     fn sit_down(&mut self, client: u32, processor: Option<usize>) {
         let processor = processor.or_else(|| processor_of(client));
-        let Some(at) = processor.filter(|at| self.beside.bind(*at)) else {
+        // Who has given the thread another policy wants it to have that.
+        if !scheduling::policy().is_ok_and(|policy| policy == Policy::Other) {
+            return;
+        }
+        let Ok(home) = sched_getaffinity(None) else {
             return;
         };
-        let taken = Arc::new(Taken::new(gettid(), client));
+        let Some(at) = processor.filter(|at| bind(&home, *at)) else {
+            return;
+        };
+        let taken = Arc::new(Taken::new(gettid(), client, home));
         // Whoever holds this lock is an ordinary thread, or the guard could wait for an idle one.
         let mut state = self.beside.state();
         let is_first = state.sittings.is_empty();
@@ -240,7 +233,7 @@ impl<'a> Seat<'a> {
         let Some(taken) = self.taken.take() else {
             return;
         };
-        self.beside.stand_up(None);
+        taken.stand_up();
         let mut state = self.beside.state();
         let others = |sitting: &Sitting| !Arc::ptr_eq(&sitting.seat, &taken);
         state.sittings.retain(others);
@@ -278,6 +271,16 @@ impl Drop for Seat<'_> {
     fn drop(&mut self) {
         self.leave();
     }
+}
+
+/// Binds the calling thread to one of the processors that it may use; gives whether it is one.
+fn bind(home: &CpuSet, processor: usize) -> bool {
+    if processor >= CpuSet::MAX_CPU || !home.is_set(processor) {
+        return false;
+    }
+    let mut only = CpuSet::new();
+    only.set(processor);
+    sched_setaffinity(None, &only).is_ok()
 }
 
 fn millis(time: Duration) -> u64 {

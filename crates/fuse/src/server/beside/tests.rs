@@ -31,11 +31,12 @@ fn beside_a_sleeper(guarded: bool, body: impl FnOnce(&Beside, &mut Seat<'_>, u32
             while !beside.is_free() {
                 std::thread::yield_now();
             }
+            let home = sched_getaffinity(None).unwrap();
             let mut seat = Seat::new(beside);
             body(beside, &mut seat, client.recv().unwrap().unsigned_abs());
             drop(seat);
             assert_eq!(scheduling::policy().unwrap(), Policy::Other);
-            assert_eq!(sched_getaffinity(None).ok(), beside.home);
+            assert_eq!(sched_getaffinity(None).unwrap(), home);
         });
         let sat = sat.join();
         beside.end();
@@ -82,7 +83,11 @@ fn nobody_sits_for_long_where_nothing_is_asked() {
     require!(may_sit());
     beside_a_sleeper(false, |_, _, client| {
         // The one at rest is who sits here.
-        let seat = Taken::new(Pid::from_raw(client.cast_signed()).unwrap(), client);
+        let seat = Taken::new(
+            Pid::from_raw(client.cast_signed()).unwrap(),
+            client,
+            CpuSet::new(),
+        );
         let mut sitting = Sitting::new(Arc::new(seat));
         // The first look sees how it is.
         for _ in 0..QUIET_MAX {
@@ -106,14 +111,14 @@ fn nobody_sits_for_long_where_nothing_is_asked() {
 /// Looks a few times at somebody who waits for a processor that a busy client has; gives what came of it.
 fn beside_a_busy_client(has_request: bool) -> Doing {
     let is_over = AtomicBool::new(false);
-    let beside = Beside::new(true, Arc::default());
     let (number, numbers) = channel();
     std::thread::scope(|scope| {
         // Both want the same processor, and one goes first.
         for policy in [Policy::Other, Policy::Idle] {
-            let (number, beside, is_over) = (number.clone(), &beside, &is_over);
+            let (number, is_over) = (number.clone(), &is_over);
             scope.spawn(move || {
-                let first = (0..CpuSet::MAX_CPU).find(|at| beside.bind(*at));
+                let home = sched_getaffinity(None).unwrap();
+                let first = (0..CpuSet::MAX_CPU).find(|at| bind(&home, *at));
                 assert!(first.is_some());
                 number.send((policy == Policy::Idle, gettid())).unwrap();
                 scheduling::set_policy(None, policy).unwrap();
@@ -128,7 +133,11 @@ fn beside_a_busy_client(has_request: bool) -> Doing {
         let [(_, client), (_, sits)] = threads[..] else {
             unreachable!("two were taken");
         };
-        let seat = Taken::new(sits, client.as_raw_nonzero().get().unsigned_abs());
+        let seat = Taken::new(
+            sits,
+            client.as_raw_nonzero().get().unsigned_abs(),
+            CpuSet::new(),
+        );
         let mut sitting = Sitting::new(Arc::new(seat));
         let looks = std::iter::repeat_with(|| {
             std::thread::sleep(Duration::from_millis(2));
@@ -156,7 +165,8 @@ fn stands_up_where_others_are_in_the_way_and_waits_before_it_sits_down_again() {
         std::thread::scope(|scope| {
             // An ordinary thread that wants all of that processor.
             scope.spawn(|| {
-                assert!(beside.bind(at));
+                let home = sched_getaffinity(None).unwrap();
+                assert!(bind(&home, at));
                 while !is_over.load(Ordering::Relaxed) {
                     std::hint::spin_loop();
                 }
