@@ -113,7 +113,7 @@ impl EncoderBytes {
     #[must_use]
     pub fn of(block_len: usize, filters: bool) -> Self {
         /// The tables of short matches, prices, the model, and what is sorted at a time.
-        const STATE_BYTES: u64 = 10 << 20;
+        const STATE_BYTES: u64 = 14 << 20;
         let filtered = if filters { block_len as u64 } else { 0 };
         let [matches, finding] = Finder::bytes(block_len);
         Self {

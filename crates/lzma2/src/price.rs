@@ -142,7 +142,7 @@ pub(crate) struct LengthPrices {
 }
 
 impl LengthPrices {
-    const USES: u32 = 16;
+    const USES: u32 = 8;
 
     fn new() -> Self {
         Self {
@@ -198,7 +198,7 @@ pub(crate) struct Prices {
 
 impl Prices {
     /// How many matches use prices of distances before they are renewed.
-    const MATCHES: u32 = 64;
+    const MATCHES: u32 = 32;
 
     pub(crate) fn new() -> Self {
         Self {

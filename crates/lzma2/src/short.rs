@@ -8,8 +8,8 @@ use crate::bytes::word8;
 use crate::memory::zeros;
 
 /// The tables: for each how many bytes it looks at, and the logarithm of its size.
-const TABLES: [(u32, u32); TABLE_COUNT] = [(2, 16), (3, 16), (4, 20)];
-pub(crate) const TABLE_COUNT: usize = 3;
+const TABLES: [(u32, u32); TABLE_COUNT] = [(2, 16), (3, 16), (4, 20), (6, 20)];
+pub(crate) const TABLE_COUNT: usize = 4;
 const BATCH_LEN: usize = 64;
 /// Lengths are known up to this one.
 pub(crate) const LEN_KNOWN_MAX: u32 = 8;
