@@ -122,18 +122,13 @@ fn archives(arguments: &[String]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Runs the benchmarks of the orders by similarity, which are tests that are not run otherwise.
+/// Runs the benchmarks of the orders by similarity.
 fn order(arguments: &[String]) -> anyhow::Result<()> {
     anyhow::ensure!(arguments.is_empty(), "cargo xtask order takes no arguments");
     workspace::succeed(&mut workspace::cargo(&[
-        "test",
+        "bench",
         "--profile=fast",
         "--package=durin-writer",
-        "--lib",
-        "--",
-        "--ignored",
-        "--nocapture",
-        "--test-threads=1",
-        "a_million",
+        "--bench=order",
     ]))
 }

@@ -77,6 +77,8 @@ pub use category_presets::{CategoryPresets, usual_categorizers};
 pub use estimate::Estimate;
 pub use memory::{Compressors, automatic_memory_limit, peak_bytes};
 pub use options::{BuildOptions, Input, NilsimsaOptions, Order, PackOptions, TimeResolution};
+#[doc(hidden)]
+pub use order::MadeUp;
 pub use per_category::PerCategory;
 pub use pipeline::{build, decide, estimate};
 pub use report::{CategoryReport, Critical, Report};

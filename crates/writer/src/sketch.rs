@@ -302,7 +302,6 @@ impl Sketch {
     }
 
     /// A sketch of made-up hashes.
-    #[cfg(test)]
     pub(crate) fn of_words(words: [u32; SKETCH_WORDS]) -> Self {
         Self { words }
     }

@@ -5,12 +5,14 @@
 //! sketches where the order looks at them. Out: the same fragments in the order of storage.
 
 mod by_name;
+mod made_up;
 mod nilsimsa;
 mod similarity;
 
 use durin_format::Result;
 
 use self::by_name::Names;
+pub use self::made_up::MadeUp;
 use crate::analyze::Sketches;
 use crate::category::{Fragment, StreamSettings};
 use crate::context::Context;

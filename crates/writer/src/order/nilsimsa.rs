@@ -235,92 +235,41 @@ fn chain<T: Clone>(items: &[T], ends: impl Fn(&T) -> (Digest, Digest)) -> Vec<T>
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::AtomicBool;
-
-    use durin_format::events::Quiet;
-
+    use super::super::made_up::{digest, order_digests};
     use super::*;
-    use crate::options::{BuildOptions, Input};
-    use crate::stats::Stats;
-
-    fn order_with(threads: usize, items: &[Item], options: NilsimsaOptions) -> Vec<u32> {
-        let mut build = BuildOptions::new(Input::Directory("/".into()));
-        build.scanner_workers = threads;
-        let (stats, cancel) = (Stats::default(), AtomicBool::new(false));
-        let context = Context::new(&build, &stats, &Quiet, &cancel);
-        order(context, items, options)
-    }
-
-    fn item(family: u64, changed_bits: u64) -> Item {
-        let word = |n: u64| {
-            family
-                .wrapping_mul(4)
-                .wrapping_add(n + 1)
-                .wrapping_mul(0x9e37_79b9_7f4a_7c15)
-        };
-        let mut digest = [0, 1, 2, 3].map(word);
-        digest[0] ^= changed_bits;
-        Item {
-            digest,
-            len: 100 + family % 1000,
-        }
-    }
 
     #[test]
     fn families_and_equals_stand_together() {
         // Families 0 and 1 in turn, and copies of the first two.
         let items = [
-            item(0, 0),
-            item(1, 0),
-            item(0, 1),
-            item(1, 1),
-            item(0, 0),
-            item(1, 0),
-            item(0, 3),
-            item(1, 3),
+            digest(0, 0),
+            digest(1, 0),
+            digest(0, 1),
+            digest(1, 1),
+            digest(0, 0),
+            digest(1, 0),
+            digest(0, 3),
+            digest(1, 3),
         ];
-        let ordered = order_with(1, &items, NilsimsaOptions::default());
+        let ordered = order_digests(1, &items, NilsimsaOptions::default());
         // A copy follows its original, and the way goes in short steps.
         assert_eq!(ordered, [0, 4, 2, 6, 7, 3, 1, 5]);
-        assert_eq!(order_with(1, &[], NilsimsaOptions::default()), [0; 0]);
+        assert_eq!(order_digests(1, &[], NilsimsaOptions::default()), [0; 0]);
     }
 
     #[test]
     fn every_limit_gives_a_permutation() {
-        let items: Vec<Item> = (0..600).map(|n| item(n % 40, n / 40 * 5)).collect();
+        let items: Vec<Item> = (0..600).map(|n| digest(n % 40, n / 40 * 5)).collect();
         for (max_children, max_cluster_size) in [(16_384, 16_384), (1, 1), (2, 7), (100, 20)] {
             let options = NilsimsaOptions {
                 max_children,
                 max_cluster_size,
             };
-            let ordered = order_with(1, &items, options);
-            assert_eq!(order_with(3, &items, options), ordered, "threads");
+            let ordered = order_digests(1, &items, options);
+            assert_eq!(order_digests(3, &items, options), ordered, "threads");
             let mut places = ordered;
             places.sort_unstable();
             assert!(places.into_iter().eq(0..600), "{options:?}");
-        }
-    }
-
-    /// `cargo xtask order` runs this.
-    #[test]
-    #[ignore = "a benchmark"]
-    #[expect(clippy::print_stdout, reason = "it is what a benchmark is for")]
-    fn a_million_digests() {
-        let scattered = |n: u64| (n ^ n >> 31).wrapping_mul(0x94d0_49bb_1331_11eb);
-        let strangers: Vec<Item> = (0..1_000_000).map(|n| item(scattered(n), n)).collect();
-        let families: Vec<Item> = (0..1_000_000)
-            .map(|n| item(scattered(n % 1000), scattered(n) & 0x00ff_00ff))
-            .collect();
-        for (name, items) in [("strangers", strangers), ("families", families)] {
-            for threads in [1, 2] {
-                let begin = std::time::Instant::now();
-                let ordered = order_with(threads, &items, NilsimsaOptions::default());
-                let seconds = begin.elapsed().as_secs_f64();
-                println!(
-                    "nilsimsa, {name}: {} digests, {threads} threads: {seconds:.2} s",
-                    ordered.len()
-                );
-            }
         }
     }
 

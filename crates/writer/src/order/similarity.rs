@@ -155,49 +155,9 @@ fn depth_first(models: &[u32]) -> Vec<Placed> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::AtomicBool;
-    use std::time::Instant;
-
-    use durin_format::events::Quiet;
-
+    use super::super::made_up::{MadeUp, order_items, order_sketches, sketch, versions};
     use super::*;
-    use crate::options::{BuildOptions, Input};
     use crate::sketch::Sketch;
-    use crate::stats::Stats;
-
-    /// Orders sketches that have no names in common, with a number of threads.
-    fn order_with(threads: usize, sketches: &[Sketch]) -> Vec<u32> {
-        let names: Vec<_> = (0..sketches.len())
-            .map(|place| format!("{place}").into_bytes())
-            .collect();
-        let items = sketches.iter().zip(&names);
-        let items: Vec<_> = items
-            .map(|(sketch, name)| Item {
-                words: sketch.words(),
-                name: Some(name),
-            })
-            .collect();
-        order_items(threads, &items)
-    }
-
-    fn order_items(threads: usize, items: &[Item<'_>]) -> Vec<u32> {
-        let mut options = BuildOptions::new(Input::Directory("/".into()));
-        options.scanner_workers = threads;
-        let (stats, cancel) = (Stats::default(), AtomicBool::new(false));
-        let context = Context::new(&options, &stats, &Quiet, &cancel);
-        let placed = order(context, items).into_iter();
-        placed.map(|placed| placed.item).collect()
-    }
-
-    /// A sketch whose first hashes are `common + 0..` and whose others only `own` has.
-    fn sketch(common: u32, common_count: u32, own: u32) -> Sketch {
-        let mut words = [0; SKETCH_WORDS];
-        for (at, word) in (0..).zip(&mut words) {
-            let seed = if at < common_count { common } else { own };
-            *word = (seed * 16 + at + 1).wrapping_mul(0x9e37_79b1);
-        }
-        Sketch::of_words(words)
-    }
 
     #[test]
     fn strong_likeness_only() {
@@ -212,7 +172,7 @@ mod tests {
             Sketch::default(),
         ];
         // 3 and 6 follow 1: 6 shares twelve with it, and eight with 3. 2 is not like 0 enough.
-        assert_eq!(order_with(1, &sketches), [0, 4, 1, 3, 6, 2, 5, 7]);
+        assert_eq!(order_sketches(1, &sketches), [0, 4, 1, 3, 6, 2, 5, 7]);
     }
 
     #[test]
@@ -245,83 +205,25 @@ mod tests {
             .flat_map(|version| (0..files).map(move |file| of(version, file)))
             .collect();
         let by_file = (0..files).flat_map(|file| (0..versions).map(move |v| v * files + file));
-        assert_eq!(order_with(2, &sketches), by_file.collect::<Vec<_>>());
+        assert_eq!(order_sketches(2, &sketches), by_file.collect::<Vec<_>>());
     }
 
     #[test]
     fn threads_do_not_matter() {
-        let sketches = synthetic(5000);
-        let ordered = order_with(1, &sketches);
+        let sketches = versions(5000);
+        let ordered = order_sketches(1, &sketches);
         for threads in [2, 3, 8] {
-            assert_eq!(order_with(threads, &sketches), ordered, "{threads}");
+            assert_eq!(order_sketches(threads, &sketches), ordered, "{threads}");
         }
         let mut places = ordered;
         places.sort_unstable();
         assert!(places.into_iter().eq(0..5000), "each once");
     }
 
-    /// Sketches as of a tree with many versions: some unlike all others, most like several.
-    fn synthetic(count: u32) -> Vec<Sketch> {
-        let scattered = |n: u32| (n ^ n >> 15).wrapping_mul(0x2c1b_3c6d) >> 7;
-        let one = |n| {
-            sketch(
-                scattered(n) % (count / 8 + 1),
-                scattered(n + 77) % 17,
-                count + n,
-            )
-        };
-        (0..count).map(one).collect()
-    }
-
-    /// The worst that hashes can do: equal sketches, one hash in common, likeness from one to the next only.
-    fn adversaries(count: u32) -> [(&'static str, Vec<Sketch>); 5] {
-        let chain = |n: u32| {
-            let words = std::array::from_fn(|at| (n + count_of(at) + 1).wrapping_mul(0x9e37_79b1));
-            Sketch::of_words(words)
-        };
-        let all = 0..count;
-        [
-            ("many versions", synthetic(count)),
-            ("all equal", all.clone().map(|_| sketch(1, 16, 0)).collect()),
-            (
-                "one hash in common",
-                all.clone().map(|n| sketch(0, 1, n + 1)).collect(),
-            ),
-            ("a chain", all.clone().map(chain).collect()),
-            ("all empty", all.map(|_| Sketch::default()).collect()),
-        ]
-    }
-
     #[test]
     fn adversaries_are_ordered_in_linear_time() {
-        for (name, sketches) in adversaries(100_000) {
-            let ordered = order_with(2, &sketches);
-            assert_eq!(ordered.len(), sketches.len(), "{name}");
-        }
-    }
-
-    /// `cargo xtask order` runs this.
-    #[test]
-    #[ignore = "a benchmark"]
-    #[expect(clippy::print_stdout, reason = "it is what a benchmark is for")]
-    fn a_million() {
-        let kib_of = |field: &str| {
-            let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-            let line = status.lines().find_map(|line| line.strip_prefix(field))?;
-            line.split_whitespace().next()?.parse::<u64>().ok()
-        };
-        for (name, sketches) in adversaries(1_000_000) {
-            for threads in [1, 2, 4] {
-                let before = kib_of("VmRSS:").unwrap_or(0);
-                let begin = Instant::now();
-                let ordered = order_with(threads, &sketches);
-                let seconds = begin.elapsed().as_secs_f64();
-                let peak = kib_of("VmHWM:").unwrap_or(0).saturating_sub(before) / 1024;
-                println!(
-                    "similarity, {name}: {} sketches, {threads} threads: {seconds:.2} s, at most {peak} MiB",
-                    ordered.len()
-                );
-            }
+        for contents in MadeUp::sketches(100_000) {
+            assert_eq!(contents.order(2).len(), 100_000, "{}", contents.name);
         }
     }
 }

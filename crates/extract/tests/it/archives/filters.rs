@@ -40,7 +40,7 @@ const FILTERS: [(StreamFormat, &str); 5] = [
 const LEN_MAX: u64 = 1 << 30;
 
 #[test]
-#[ignore = "some minutes; cargo xtask archives"]
+#[ignore = "half an hour; cargo xtask archives"]
 fn every_image_in_every_format_with_every_filter() {
     let vectors = durin_testkit::require!(Vectors::find());
     let filters: Vec<_> = FILTERS

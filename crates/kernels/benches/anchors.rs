@@ -1,0 +1,39 @@
+//! How fast anchors are found: `cargo bench --profile fast -p durin-kernels`.
+
+#![expect(
+    clippy::print_stdout,
+    clippy::cast_precision_loss,
+    reason = "rounded figures for the terminal"
+)]
+
+use std::time::Instant;
+
+use durin_kernels::anchors::{Density, find};
+
+const LEN: usize = 64 << 20;
+
+fn main() {
+    let data = random(LEN);
+    for (bits, reach) in [(7, 449), (6, 193), (6, 65), (5, 97)] {
+        let mut anchors = Vec::new();
+        let begin = Instant::now();
+        find(&data, Density { bits, reach }, |place, hash| {
+            anchors.push((place, hash));
+        });
+        let ns = begin.elapsed().as_secs_f64() * 1e9 / LEN as f64;
+        let count = anchors.len();
+        println!("2^{bits}, {reach}: {ns:.2} ns a byte, {count} anchors");
+    }
+}
+
+/// Bytes of a xorshift generator.
+fn random(len: usize) -> Vec<u8> {
+    let mut seed = 5_u64;
+    let mut next = || {
+        seed ^= seed << 13;
+        seed ^= seed >> 7;
+        seed ^= seed << 17;
+        seed.to_le_bytes()[0]
+    };
+    (0..len).map(|_| next()).collect()
+}
