@@ -11,8 +11,8 @@ use crate::perfmon::{Operation, Perfmon};
 /// looking further costs the reader more than the early start saves.
 const LOOK_AHEAD_COUNT: usize = 64;
 
-/// Blocks of one read whose bytes are counted.
-const TALLY_LEN: usize = 8;
+/// Blocks of one read that are told apart.
+const FEW_BLOCKS: usize = 8;
 
 impl Image {
     /// Reads bytes of a regular file from `offset` into `buf` and returns how many: fewer than `buf` holds only at the
@@ -28,6 +28,7 @@ impl Image {
             // Before it waits for its own block.
             self.begin_file(inode);
         }
+        self.decode_together(content, offset, buf.len() as u64)?;
         let read = |block, at, target: &mut [u8]| {
             self.cache()
                 .read_from(block, at, target)
@@ -72,7 +73,7 @@ impl Image {
         let mut extents = self.extents_from(content, offset)?;
         let mut done = 0;
         let mut last_block = None;
-        let mut tally = Tally::default();
+        let mut taken = FewBlocks::default();
         while done < buf.len() {
             let Some(extent) = extents.next().transpose()? else {
                 break;
@@ -89,18 +90,49 @@ impl Image {
                         return Ok(None);
                     }
                     last_block = Some(block);
-                    tally.add(block, target.len());
+                    if let Some(bytes) = taken.of(block) {
+                        *bytes += target.len() as u64;
+                    }
                 }
             }
             done += target.len();
         }
-        for (block, len) in tally.blocks() {
+        for (block, len) in taken.all() {
             self.cache().note_read(block, len);
         }
         if let Some(block) = last_block {
             self.look_ahead(content, offset, offset + done as u64, block, extents);
         }
         Ok(Some(done))
+    }
+
+    /// Lets the worker threads begin with what a read needs of further blocks, while who reads decodes the first that it
+    /// would have to wait for.
+    fn decode_together(&self, content: u32, offset: u64, len: u64) -> Result<()> {
+        let cache = self.cache();
+        // Who has a plan has asked for these blocks, or kept what is needed of them.
+        if cache.depth() == 0 || cache.has_outlook() {
+            return Ok(());
+        }
+        let end = offset.saturating_add(len);
+        let mut needs = FewBlocks::default();
+        for extent in self.extents_from(content, offset)? {
+            let extent = extent?;
+            if extent.offset >= end {
+                break;
+            }
+            if let Place::Data { block, offset } = extent.place
+                && let Some(need) = needs.of(block)
+            {
+                let len = extent.len.min(end - extent.offset);
+                *need = u64::from(offset).saturating_add(len).max(*need);
+            }
+        }
+        let lacking = needs.all().filter(|(block, end)| cache.lacks(*block, *end));
+        for (block, end) in lacking.skip(1).take(cache.depth()) {
+            cache.prefetch_to(block, end);
+        }
+        Ok(())
     }
 
     /// When the file is being read from front to back, lets the worker threads begin with its next block.
@@ -145,22 +177,21 @@ impl Image {
     }
 }
 
-/// How much a read has taken from which blocks. Of very many, those that come last are forgotten.
+/// A number for each block of a read. Of very many, those that come last are forgotten.
 #[derive(Default)]
-struct Tally([(Option<BlockIndex>, u64); TALLY_LEN]);
+struct FewBlocks([Option<(BlockIndex, u64)>; FEW_BLOCKS]);
 
-impl Tally {
-    fn add(&mut self, block: BlockIndex, len: usize) {
-        let is_its =
-            |known: &&mut (Option<BlockIndex>, u64)| known.0.is_none_or(|one| one == block);
-        if let Some(known) = self.0.iter_mut().find(is_its) {
-            *known = (Some(block), known.1 + len as u64);
-        }
+impl FewBlocks {
+    /// The number of a block, 0 at first.
+    fn of(&mut self, block: BlockIndex) -> Option<&mut u64> {
+        let is_its = |one: &&mut Option<(BlockIndex, u64)>| one.is_none_or(|(of, _)| of == block);
+        let own = self.0.iter_mut().find(is_its)?;
+        let (_, number) = own.get_or_insert((block, 0));
+        Some(number)
     }
 
-    fn blocks(self) -> impl Iterator<Item = (BlockIndex, u64)> {
-        let known = self.0.into_iter();
-        known.map_while(|(block, len)| Some((block?, len)))
+    fn all(self) -> impl Iterator<Item = (BlockIndex, u64)> {
+        self.0.into_iter().map_while(|one| one)
     }
 }
 

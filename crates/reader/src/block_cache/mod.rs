@@ -265,9 +265,14 @@ impl BlockCache {
         }
     }
 
+    /// Whether somebody has to decode for what is before `end` of a block, as far as that can be told without waiting.
+    pub(crate) fn lacks(&self, block: BlockIndex, end: u64) -> bool {
+        block.0 < self.block_count() && self.shared.lacks(block, end)
+    }
+
     /// Lets a worker thread decode a block as far as `end`, unless that is done; false when all have enough to do.
     pub(crate) fn prefetch_to(&self, block: BlockIndex, end: u64) -> bool {
-        if block.0 >= self.block_count() || !self.shared.lacks(block, end) {
+        if !self.lacks(block, end) {
             return true;
         }
         self.readahead()
@@ -296,6 +301,11 @@ impl BlockCache {
     /// Says what is going to be read, or that it is not known any more.
     pub(crate) fn set_outlook(&self, outlook: Option<Arc<Outlook>>) {
         self.shared.entries.set_outlook(outlook);
+    }
+
+    /// Whether it is known what is going to be read.
+    pub(crate) fn has_outlook(&self) -> bool {
+        self.shared.entries.outlook().is_some()
     }
 
     /// Whether all blocks may be held at the same time.

@@ -1,9 +1,11 @@
 //! Reads at any place by any number of threads give the same bytes, within the bound of the cache.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use durin_format::section::{CompressionType, SectionType};
 use durin_format::{BlockIndex, ErrorKind, InodeNum};
+use durin_reader::perfmon::{Component, Operation, Perfmon};
 use durin_reader::{CacheOptions, FileKind, Image, ImageOptions, Place};
 use durin_source::OpenMode;
 use durin_testkit::require;
@@ -42,6 +44,31 @@ fn files(image: &Image) -> Vec<(InodeNum, Vec<u8>)> {
             Some((inode, content))
         })
         .collect()
+}
+
+/// How many blocks a file has something in; `None` if one of them is stored, which is not decoded.
+fn compressed_blocks(image: &Image, inode: InodeNum) -> Option<usize> {
+    let is_block = |section: &&durin_reader::Section| section.section_type == SectionType::Block;
+    let sections: Vec<_> = image.sections().iter().filter(is_block).collect();
+    let mut blocks = Vec::new();
+    for extent in image.chunks(inode).unwrap() {
+        let Place::Data { block, .. } = extent.unwrap().place else {
+            continue;
+        };
+        if is_stored(image, sections[block.0 as usize]) {
+            return None;
+        }
+        blocks.push(block);
+    }
+    blocks.sort_unstable();
+    blocks.dedup();
+    Some(blocks.len())
+}
+
+fn is_stored(image: &Image, section: &durin_reader::Section) -> bool {
+    let number = durin_format::SectionNum(section.number);
+    let header = image.section_header(number).unwrap();
+    header.compression == CompressionType::None
 }
 
 /// Numbers that look random and are the same each time.
@@ -103,17 +130,11 @@ fn threads_read_the_same_bytes_at_random_places() {
         // What is being decoded at the moment comes on top: a block for each thread.
         let most = bytes_max + 6 * 3 * u64::from(image.block_size());
         assert!(stats.held_bytes <= most, "{name}: {stats:?}");
-        let is_stored = |section: &durin_reader::Section| {
-            let header = image
-                .section_header(durin_format::SectionNum(section.number))
-                .unwrap();
-            header.compression == CompressionType::None
-        };
         let blocks = image
             .sections()
             .iter()
             .filter(|section| section.section_type == SectionType::Block);
-        if !blocks.into_iter().all(is_stored) {
+        if !blocks.into_iter().all(|section| is_stored(&image, section)) {
             assert!(stats.hits > 0 && stats.misses > 0, "{name}: {stats:?}");
         }
     }
@@ -178,6 +199,44 @@ fn a_block_is_decoded_once_and_only_as_far_as_it_is_read() {
         image.cache().read(none, 0, &mut [0]).unwrap_err().kind(),
         ErrorKind::Corrupt
     );
+}
+
+#[test]
+fn threads_decode_the_blocks_of_one_read_together() {
+    let vectors = require!(Vectors::find());
+    let mut tried = 0;
+    for name in ["lzma-S15", "brotli-S15", "default-l7-S16"] {
+        let expected = files(&open(&vectors, name, CacheOptions::default()));
+        for (inode, content) in &expected {
+            let perfmon = Arc::new(Perfmon::new(&[Component::BlockCache], false));
+            let image = open(
+                &vectors,
+                name,
+                CacheOptions {
+                    workers: 2,
+                    // Nothing else is decoded ahead then.
+                    run_min: 0,
+                    whole_permille: 1000,
+                    perfmon: Some(Arc::clone(&perfmon)),
+                    ..CacheOptions::default()
+                },
+            );
+            let Some(blocks) = compressed_blocks(&image, *inode) else {
+                continue;
+            };
+            let mut buf = vec![0; content.len()];
+            image.read_at(*inode, 0, &mut buf).unwrap();
+            assert!(buf == *content, "{name}: inode {inode}");
+            // Waits for the threads.
+            drop(image);
+            let ahead = perfmon.figures(Operation::BlockDecodeAhead);
+            let ahead = ahead.map_or(0, |figures| figures.count);
+            let further = blocks.saturating_sub(1).min(2);
+            assert_eq!(ahead, further as u64, "{name}: {inode} in {blocks} blocks");
+            tried += u32::from(further == 2);
+        }
+    }
+    assert!(tried >= 3, "{tried} files in three blocks or more");
 }
 
 #[test]
