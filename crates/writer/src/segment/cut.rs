@@ -6,6 +6,7 @@
 //! search goes on behind it. New data is held back for a while, so that a repetition can begin before its first anchor.
 //! Work is bounded: few candidates an anchor, none twice on the same diagonal, and a budget of bytes compared a piece.
 
+use std::cell::OnceCell;
 use std::sync::Arc;
 
 use durin_format::{Error, Result};
@@ -16,6 +17,7 @@ use super::group::{NewShare, places_max};
 use super::history::{History, Kept, Place, Reread};
 use super::index::{Index, IndexLimits};
 use super::rules::Rules;
+use super::shares::Shares;
 use super::spread::Spread;
 use crate::tree::count_of;
 
@@ -118,6 +120,8 @@ pub(super) struct Cutter<R, S> {
     refused: Refused,
     work_left: usize,
     new_share: NewShare,
+    /// Those of the current piece, once they have been needed.
+    shares: OnceCell<Shares>,
 }
 
 /// Diagonals, that is distances between a place and the data, with a repetition that was not worth it, and its end.
@@ -166,6 +170,7 @@ impl<R: Reread, S: Sink> Cutter<R, S> {
             refused: Refused::default(),
             work_left: 0,
             new_share: NewShare::default(),
+            shares: OnceCell::new(),
         }
     }
 
@@ -201,6 +206,7 @@ impl<R: Reread, S: Sink> Cutter<R, S> {
             self.fragment_len = 0;
         }
         self.refused = Refused::default();
+        self.shares = OnceCell::new();
         self.work_left = data.bytes.len().saturating_mul(WORK_FACTOR) + WORK_MIN;
 
         // The first byte that is neither stored nor repeated, and the first anchor at or behind it.
@@ -380,7 +386,7 @@ impl<R: Reread, S: Sink> Cutter<R, S> {
             return false;
         }
         if block != open {
-            if len < self.rules.least {
+            if len < self.rules.least || self.is_hardly_in(data, block, len) {
                 return false;
             }
             let has_more = repetition.begin > start || repetition.end < data.bytes.len();
@@ -388,6 +394,39 @@ impl<R: Reread, S: Sink> Cutter<R, S> {
             return len >= self.spread.required(self.rules.least, block, own);
         }
         len >= self.rules.least_same_block
+    }
+
+    /// Whether a block that the content has nothing in yet has too little of the piece to be read for it, `len` bytes of it
+    /// and what else there may be.
+    fn is_hardly_in(&self, data: &Data<'_>, block: u64, len: usize) -> bool {
+        let parts = self.rules.parts_max;
+        len.saturating_mul(parts) < data.bytes.len()
+            && self.spread.is_further(block)
+            && !self
+                .shares
+                .get_or_init(|| self.shares_of(data))
+                .has_part(block, parts)
+    }
+
+    fn shares_of(&self, data: &Data<'_>) -> Shares {
+        let known = data
+            .anchors
+            .iter()
+            .filter(|anchor| self.index.takes(anchor.hash));
+        let mut count = 0;
+        let mut blocks = Vec::new();
+        for anchor in known {
+            count += 1;
+            let places = self.index.find(anchor.hash);
+            let first = blocks.len();
+            for place in places.places() {
+                let block = self.history.block_of(*place);
+                if !blocks[first..].contains(&block) {
+                    blocks.push(block);
+                }
+            }
+        }
+        Shares::new(count, blocks)
     }
 
     /// Whether `len` bytes at a place are the last of what is stored, or of their block.

@@ -7,7 +7,7 @@
 //! Memory: the index, the history, the block being filled, runs that wait for an earlier one, and 12 bytes for each chunk.
 //!
 //! [`cut`] decides, [`rules`] says by which measure, [`index`] knows where anchors are, [`history`] has the bytes,
-//! [`group`] says where blocks end before they are full, [`spread`] bounds the blocks a small file is spread over,
+//! [`group`] says where blocks end before they are full, [`spread`] bounds the blocks a small file is spread over, [`shares`] tells what it has in each,
 //! [`chunks`] keeps the result.
 
 mod chunks;
@@ -17,6 +17,7 @@ mod history;
 mod index;
 mod reread;
 mod rules;
+mod shares;
 mod spread;
 #[cfg(test)]
 #[allow(

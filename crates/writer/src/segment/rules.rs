@@ -1,5 +1,6 @@
 //! What repetitions are looked for and which of them are worth a chunk.
 
+use durin_format::section::CompressionType;
 use durin_kernels::anchors::{Density, WINDOW};
 
 use crate::category::{StreamSettings, WindowOptions};
@@ -23,6 +24,11 @@ const SAME_BLOCK_FACTOR: usize = 8;
 /// part of a block, storing more of the data makes the next one longer.
 const PERIOD_BLOCK_SHARE: usize = 16;
 
+/// A small content takes nothing from a block that has less than one in so many bytes of it (of a megabyte, if it is
+/// larger): its readers would have half of that block decoded for little. docs/segmentation.md has what that makes of
+/// images. Only with zstd: where lzma is chosen, size counts more than reading.
+const PARTS_MAX: usize = 16;
+
 /// How the data of one stream are searched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Rules {
@@ -42,6 +48,8 @@ pub(crate) struct Rules {
     pub(super) block_len: usize,
     /// Whether a block may end before it is full, so that contents that are alike share the next one.
     pub(super) ends_early: bool,
+    /// Blocks with less than one in so many bytes of a small content are left alone; `usize::MAX` if any may be used.
+    pub(super) parts_max: usize,
 }
 
 impl Rules {
@@ -55,6 +63,7 @@ impl Rules {
         granularity: 1,
         block_len: 1,
         ends_early: false,
+        parts_max: usize::MAX,
     };
 
     /// The rules for data that are stored in this way.
@@ -64,8 +73,10 @@ impl Rules {
         let same_block_factor = if ends_early { SAME_BLOCK_FACTOR } else { 1 };
         let granularity = settings.granularity as usize;
         let rules = Self::new(settings.window, granularity, block_len, same_block_factor);
+        let is_read_often = settings.compression.compression_type() == CompressionType::Zstd;
         Self {
             ends_early,
+            parts_max: if is_read_often { PARTS_MAX } else { usize::MAX },
             ..rules
         }
     }
@@ -97,6 +108,7 @@ impl Rules {
             granularity,
             block_len,
             ends_early: false,
+            parts_max: usize::MAX,
         }
     }
 }

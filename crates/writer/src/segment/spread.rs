@@ -53,6 +53,11 @@ impl Spread {
         }
     }
 
+    /// Whether a block would be a further one for the current content, which is small.
+    pub(super) fn is_further(&self, block: u64) -> bool {
+        self.is_small && !self.blocks.contains(&block)
+    }
+
     /// Returns how long a repetition in `block` must be, if `least` is enough where that costs no further block.
     ///
     /// `will_touch` is a block that the content is going to have a part in, too.

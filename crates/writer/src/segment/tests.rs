@@ -459,6 +459,43 @@ fn lookback_bounds_the_distance() {
 }
 
 #[test]
+fn a_small_content_takes_nothing_from_a_block_that_has_little_of_it() {
+    const LEN: usize = 40_000;
+    let mut random = Random::new(11);
+    let known = random.bytes(1 << 16);
+    // New data with `count` repetitions of 600 bytes.
+    let mut content = |count: usize| {
+        let mut content = random.bytes(LEN);
+        for number in 0..count {
+            let (from, to) = (number * 5_000 + 1_234, number * 4_000 + 567);
+            content[to..to + 600].copy_from_slice(&known[from..from + 600]);
+        }
+        content
+    };
+    let contents = [known.clone(), content(1), content(2), content(8)];
+    // The last one has 4,800 bytes of the first block, which is more than a sixteenth.
+    let found = |parts_max| {
+        let rules = Rules {
+            parts_max,
+            ..SETUP.rules()
+        };
+        let input = Input(Rc::new(RefCell::new(contents.to_vec())));
+        let mut cutter = SETUP.cutter(&input, &contents);
+        cutter.begin_stream(rules).unwrap();
+        let mut found = Vec::new();
+        for (number, bytes) in (0..).zip(&contents) {
+            SETUP.cut_content(&mut cutter, rules, number, bytes);
+            found.push(cutter.found.matches);
+        }
+        cutter.finish().unwrap();
+        SETUP.check(&cutter, &contents);
+        found
+    };
+    assert_eq!(found(usize::MAX), [0, 1, 3, 11]);
+    assert_eq!(found(16), [0, 0, 0, 8]);
+}
+
+#[test]
 fn units_stay_whole() {
     let mut random = Random::new(10);
     let base = random.bytes(12 * 9000);
