@@ -9,11 +9,12 @@
 use std::time::Instant;
 
 use durin_kernels::anchors::{Density, find};
+use durin_testkit::random::Random;
 
 const LEN: usize = 64 << 20;
 
 fn main() {
-    let data = random(LEN);
+    let data = Random::new(5).bytes(LEN);
     for (bits, reach) in [(7, 449), (6, 193), (6, 65), (5, 97)] {
         let mut anchors = Vec::new();
         let begin = Instant::now();
@@ -24,16 +25,4 @@ fn main() {
         let count = anchors.len();
         println!("2^{bits}, {reach}: {ns:.2} ns a byte, {count} anchors");
     }
-}
-
-/// Bytes of a xorshift generator.
-fn random(len: usize) -> Vec<u8> {
-    let mut seed = 5_u64;
-    let mut next = || {
-        seed ^= seed << 13;
-        seed ^= seed >> 7;
-        seed ^= seed << 17;
-        seed.to_le_bytes()[0]
-    };
-    (0..len).map(|_| next()).collect()
 }

@@ -4,8 +4,8 @@
 //! Places where it is below a threshold are anchors, so that equal data have equal anchors wherever they lie. Where
 //! there is none for `reach` places, the place with the smallest hash among each `reach` is one too (winnowing), which
 //! makes a promise of what would be likely only: data of `WINDOW - 1 + reach` bytes that occur twice share an anchor,
-//! be they random or all but constant. Serial code: 0.5 to 1 ns a byte
-//! where one place in 128 is an anchor (`cargo bench --profile fast -p durin-kernels`).
+//! be they random or all but constant. Serial code: 0.5 to 1 ns a byte where one place in 128 is an anchor
+//! (`cargo bench --profile fast -p durin-kernels`).
 
 /// Bytes that an anchor depends on; those of the hash.
 pub const WINDOW: usize = 64;
@@ -143,6 +143,8 @@ fn winnow(
 
 #[cfg(test)]
 mod tests {
+    use durin_testkit::random::Random;
+
     use super::*;
 
     const DENSITY: Density = Density {
@@ -156,15 +158,8 @@ mod tests {
         anchors
     }
 
-    /// A xorshift generator: enough for test data.
-    fn random(len: usize, mut seed: u64) -> Vec<u8> {
-        let mut next = || {
-            seed ^= seed << 13;
-            seed ^= seed >> 7;
-            seed ^= seed << 17;
-            seed.to_le_bytes()[0]
-        };
-        (0..len).map(|_| next()).collect()
+    fn random(len: usize, seed: u64) -> Vec<u8> {
+        Random::new(seed).bytes(len)
     }
 
     #[test]

@@ -7,8 +7,8 @@
 //! Memory: the index, the history, the block being filled, runs that wait for an earlier one, and 12 bytes for each chunk.
 //!
 //! [`cut`] decides, [`rules`] says by which measure, [`index`] knows where anchors are, [`history`] has the bytes,
-//! [`group`] says where blocks end before they are full, [`spread`] bounds the blocks a small file is spread over, [`shares`] tells what it has in each,
-//! [`chunks`] keeps the result.
+//! [`group`] says where blocks end before they are full, [`spread`] bounds the blocks a small file is spread over,
+//! [`shares`] tells how much it has in each, [`chunks`] keeps the result.
 
 mod chunks;
 mod cut;
