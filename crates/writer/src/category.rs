@@ -108,6 +108,8 @@ pub(crate) struct StreamSettings {
     pub(crate) metadata: Option<String>,
     /// Bytes that belong together.
     pub(crate) granularity: u32,
+    /// Bytes of a block of contents that are unlike each other, if the codec is one whose images are read often.
+    pub(crate) mixed_block_size: u32,
 }
 
 /// How repetitions are searched for.
@@ -136,6 +138,7 @@ impl StreamSettings {
             },
             metadata: category.metadata.clone(),
             granularity: category.granularity.max(1),
+            mixed_block_size: 1 << options.mixed_block_size_bits,
         }
     }
 

@@ -40,6 +40,9 @@ pub struct BuildOptions {
     pub exclude_ids: Vec<(u64, u64)>,
     /// The size of a block, as a power of two.
     pub block_size_bits: u32,
+    /// The size at which blocks of contents that are unlike each other end, as a power of two; those of contents that are
+    /// alike, and all but those with zstd, are as large as `block_size_bits` says.
+    pub mixed_block_size_bits: u32,
     /// How blocks are compressed.
     pub compression: PerCategory<Spec>,
     /// How the schema of the metadata is compressed.
@@ -351,6 +354,7 @@ impl BuildOptions {
             remove_empty_dirs: false,
             exclude_ids: Vec::new(),
             block_size_bits: 24,
+            mixed_block_size_bits: 24,
             compression: Spec::NULL.into(),
             schema_compression: Spec::NULL,
             metadata_compression: Spec::NULL,
@@ -395,11 +399,12 @@ impl BuildOptions {
                 "a hollow image consists of holes, which were ruled out",
             ));
         }
-        if !(BLOCK_SIZE_BITS_MIN..=BLOCK_SIZE_BITS_MAX).contains(&self.block_size_bits) {
-            return Err(Error::invalid_input(format!(
-                "block size 2^{}: it must lie between 2^{BLOCK_SIZE_BITS_MIN} and 2^{BLOCK_SIZE_BITS_MAX}",
-                self.block_size_bits
-            )));
+        for bits in [self.block_size_bits, self.mixed_block_size_bits] {
+            if !(BLOCK_SIZE_BITS_MIN..=BLOCK_SIZE_BITS_MAX).contains(&bits) {
+                return Err(Error::invalid_input(format!(
+                    "block size 2^{bits}: it must lie between 2^{BLOCK_SIZE_BITS_MIN} and 2^{BLOCK_SIZE_BITS_MAX}",
+                )));
+            }
         }
         self.validate_categories()?;
         for (what, spec) in [

@@ -277,7 +277,7 @@ fn write_blocks(source: &Source<'_>, budget: &Budget, emitter: &mut Emitter<'_>)
         let mut windows = source.streams.iter().map(|stream| stream.settings.window);
         let is_searched = windows.any(|window| window.size_bits > 0);
         let bounds = Bounds {
-            block_bits: options.block_size_bits,
+            early_bits: options.block_size_bits.min(options.mixed_block_size_bits),
             index: IndexLimits {
                 entries_max: budget.index_entries_max,
                 room: room.max().unwrap_or(0),

@@ -66,6 +66,11 @@ pub(super) fn build_options(
             .advanced
             .block_size_bits
             .unwrap_or(level.block_size_bits),
+        // Who says how large blocks are gets them.
+        mixed_block_size_bits: options
+            .advanced
+            .block_size_bits
+            .unwrap_or(level.mixed_block_size_bits),
         compression: specs,
         schema_compression: preset(&compression.schema_compression, level.schema_compression)?,
         metadata_compression: preset(

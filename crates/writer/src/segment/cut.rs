@@ -13,7 +13,7 @@ use durin_format::{Error, Result};
 use durin_kernels::equal;
 
 use super::chunks::{Chunks, FragmentKey, RawChunk};
-use super::group::{NewShare, places_max};
+use super::group::{NewShare, places_max, slot_bits};
 use super::history::{History, Kept, Place, Reread};
 use super::index::{Index, IndexLimits};
 use super::rules::Rules;
@@ -81,7 +81,8 @@ pub(super) struct Found {
 /// How much of what may be kept, and of what there is.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bounds {
-    pub(crate) block_bits: u32,
+    /// The length at which blocks may end early, as a power of two.
+    pub(crate) early_bits: u32,
     pub(crate) index: IndexLimits,
     /// Bytes of full blocks kept in memory.
     pub(crate) history_bytes: u64,
@@ -148,8 +149,9 @@ impl Refused {
 impl<R: Reread, S: Sink> Cutter<R, S> {
     pub(super) fn new(bounds: Bounds, source: R, sink: S, chunks: Chunks) -> Self {
         // Blocks that end early leave places unused.
+        let slot_bits = slot_bits(bounds.early_bits);
         let place_max =
-            places_max(bounds.data_len).saturating_add((bounds.streams + 1) << bounds.block_bits);
+            places_max(bounds.data_len).saturating_add((bounds.streams + 1) << slot_bits);
         let kept = Kept {
             blocks: bounds.history_bytes,
             hashes: bounds.hash_bytes,
@@ -160,7 +162,7 @@ impl<R: Reread, S: Sink> Cutter<R, S> {
             chunks,
             spread: Spread::default(),
             found: Found::default(),
-            history: History::new(source, bounds.block_bits, kept),
+            history: History::new(source, slot_bits, kept),
             index: Index::new(bounds.index, place_max),
             rules: Rules::NONE,
             has_block: false,
@@ -188,7 +190,9 @@ impl<R: Reread, S: Sink> Cutter<R, S> {
         let open_len = self.history.open_len();
         let ends = rules.ends_early
             && self.has_block
-            && self.new_share.ends_before(len, open_len, rules.block_len);
+            && self
+                .new_share
+                .ends_before(len, open_len, rules.block_lens());
         if ends { self.finish_block() } else { Ok(()) }
     }
 

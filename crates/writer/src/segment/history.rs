@@ -4,7 +4,7 @@
 //! ones there is a strong hash for each grain, and where each part came from: they are read again from the input, and
 //! only what has the hash is believed. So a file that changes during the build can make no other file wrong, and the
 //! answer is the same from memory and from the input, unless that has changed.
-//! Memory: the given bytes, 16 bytes a grain, some 20 bytes for each part of a content in the blocks, and a cache. Grains
+//! Memory: the given bytes, 16 bytes a grain, 4 a slot, some 20 bytes for each part of a content in the blocks, and a cache. Grains
 //! are the larger, the less memory there is for their hashes; what is found does not depend on that.
 
 use std::collections::{BTreeSet, VecDeque};
@@ -24,7 +24,8 @@ const GRAIN_BITS_MAX: u32 = 20;
 /// Bytes of grains that are kept in memory after they have been read again; each has one place where it can be.
 const CACHE_BYTES: usize = 4 << 20;
 
-/// A place in the blocks: the block's number over the offset in it, which takes as many bits as the size of blocks.
+/// A place in the blocks: where the block begins, plus the offset in it. Blocks begin at multiples of a slot, so that a
+/// table of slots tells which block has a place.
 pub(super) type Place = u64;
 
 /// How much of the blocks is kept.
@@ -58,7 +59,12 @@ pub(crate) trait Reread {
 /// The blocks.
 pub(super) struct History<R> {
     source: R,
-    block_bits: u32,
+    /// The length of slots as a power of two.
+    slot_bits: u32,
+    /// The block that has each slot, of finished blocks.
+    slots: Vec<u32>,
+    /// Where each block begins, the open one included.
+    starts: Vec<Place>,
     /// Bytes of full blocks to keep in memory.
     memory_max: u64,
     grain_len: usize,
@@ -71,8 +77,10 @@ pub(super) struct History<R> {
     /// Bytes of each finished block.
     lens: Vec<u32>,
     origins: Origins,
-    /// Of each grain of the blocks that have left memory; blocks that are shorter leave some unused.
+    /// Of each grain of the blocks that have left memory.
     grains: Vec<u128>,
+    /// Which is the first grain of each of those.
+    first_grains: Vec<u64>,
     /// Grains that are not what they were.
     changed: BTreeSet<u64>,
     cache: Vec<Grain>,
@@ -96,10 +104,12 @@ struct Grain {
 }
 
 impl<R: Reread> History<R> {
-    pub(super) fn new(source: R, block_bits: u32, kept: Kept) -> Self {
+    pub(super) fn new(source: R, slot_bits: u32, kept: Kept) -> Self {
         Self {
             source,
-            block_bits,
+            slot_bits,
+            slots: Vec::new(),
+            starts: vec![0],
             memory_max: kept.blocks,
             grain_len: 1 << kept.grain_bits(),
             is_kept: kept.data_len > kept.blocks,
@@ -109,6 +119,7 @@ impl<R: Reread> History<R> {
             lens: Vec::new(),
             origins: Origins::default(),
             grains: Vec::new(),
+            first_grains: Vec::new(),
             changed: BTreeSet::new(),
             cache: Vec::new(),
             rereads: 0,
@@ -130,15 +141,25 @@ impl<R: Reread> History<R> {
     }
 
     pub(super) fn place(&self, block: u64, offset: usize) -> Place {
-        (block << self.block_bits) + offset as u64
+        self.start_of(block) + offset as u64
     }
 
     pub(super) fn block_of(&self, place: Place) -> u64 {
-        place >> self.block_bits
+        let slot = usize::try_from(place >> self.slot_bits).ok();
+        let block = slot.and_then(|slot| self.slots.get(slot));
+        block.map_or(self.open_block(), |block| u64::from(*block))
     }
 
     pub(super) fn offset_of(&self, place: Place) -> usize {
-        usize::try_from(place & ((1 << self.block_bits) - 1)).unwrap_or(usize::MAX)
+        let start = self.start_of(self.block_of(place));
+        usize::try_from(place - start).unwrap_or(usize::MAX)
+    }
+
+    fn start_of(&self, block: u64) -> Place {
+        let start = usize::try_from(block)
+            .ok()
+            .and_then(|block| self.starts.get(block));
+        start.copied().unwrap_or(Place::MAX)
     }
 
     /// Begins a block with this buffer, which is empty.
@@ -158,6 +179,11 @@ impl<R: Reread> History<R> {
     pub(super) fn finish(&mut self) -> Arc<Vec<u8>> {
         let block = Arc::new(std::mem::take(&mut self.open));
         let len = block.len();
+        let number = u32::try_from(self.lens.len()).unwrap_or(u32::MAX);
+        let slots = len.div_ceil(1 << self.slot_bits);
+        self.slots.resize(self.slots.len() + slots, number);
+        self.starts
+            .push((self.slots.len() as u64) << self.slot_bits);
         self.lens.push(u32::try_from(len).unwrap_or(u32::MAX));
         self.recent.push_back(Arc::clone(&block));
         self.recent_bytes += len as u64;
@@ -174,14 +200,9 @@ impl<R: Reread> History<R> {
     }
 
     fn keep_hashes(&mut self, block: &[u8]) {
+        self.first_grains.push(self.grains.len() as u64);
         let hashes = block.chunks(self.grain_len).map(xxh3_128);
         self.grains.extend(hashes);
-        let unused = self.grains_per_block() - block.len().div_ceil(self.grain_len);
-        self.grains.extend(std::iter::repeat_n(0, unused));
-    }
-
-    fn grains_per_block(&self) -> usize {
-        (1_usize << self.block_bits).div_ceil(self.grain_len)
     }
 
     /// Returns whether a place is just behind the last byte of a finished block.
@@ -259,7 +280,8 @@ impl<R: Reread> History<R> {
 
     /// Returns a grain of a block that has left memory.
     fn grain(&mut self, block: u64, start: usize, len: usize) -> Option<&[u8]> {
-        let number = block * self.grains_per_block() as u64 + (start / self.grain_len) as u64;
+        let first = self.first_grains.get(usize::try_from(block).ok()?)?;
+        let number = first + (start / self.grain_len) as u64;
         let cache_len = CACHE_BYTES / self.grain_len;
         let slot = usize::try_from(number % cache_len as u64).unwrap_or(0);
         let is_cached = self

@@ -3,6 +3,7 @@
 use durin_format::section::CompressionType;
 use durin_kernels::anchors::{Density, WINDOW};
 
+use super::group::BlockLens;
 use crate::category::{StreamSettings, WindowOptions};
 
 /// The shortest repetition that can be promised, as a power of two: an anchor takes 64 bytes, and must have a choice.
@@ -46,6 +47,8 @@ pub(crate) struct Rules {
     pub(super) granularity: usize,
     /// Bytes of a full block.
     pub(super) block_len: usize,
+    /// Bytes of a block of several groups of contents that are alike, if it ends early.
+    pub(super) mixed_len: usize,
     /// Whether a block may end before it is full, so that contents that are alike share the next one.
     pub(super) ends_early: bool,
     /// Blocks with less than one in so many bytes of a small content are left alone; `usize::MAX` if any may be used.
@@ -62,6 +65,7 @@ impl Rules {
         lookback: 0,
         granularity: 1,
         block_len: 1,
+        mixed_len: 1,
         ends_early: false,
         parts_max: usize::MAX,
     };
@@ -74,10 +78,20 @@ impl Rules {
         let granularity = settings.granularity as usize;
         let rules = Self::new(settings.window, granularity, block_len, same_block_factor);
         let is_read_often = settings.compression.compression_type() == CompressionType::Zstd;
+        let mixed_len = block_len.min(settings.mixed_block_size as usize);
         Self {
             ends_early,
+            mixed_len: if is_read_often { mixed_len } else { block_len },
             parts_max: if is_read_often { PARTS_MAX } else { usize::MAX },
             ..rules
+        }
+    }
+
+    /// How long blocks get.
+    pub(super) fn block_lens(&self) -> BlockLens {
+        BlockLens {
+            full: self.block_len,
+            mixed: self.mixed_len,
         }
     }
 
@@ -107,6 +121,7 @@ impl Rules {
             lookback: u64::from(window.lookback_blocks),
             granularity,
             block_len,
+            mixed_len: block_len,
             ends_early: false,
             parts_max: usize::MAX,
         }

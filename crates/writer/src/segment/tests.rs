@@ -53,6 +53,8 @@ impl Sink for Blocks {
 #[derive(Clone, Copy)]
 struct Setup {
     block_bits: u32,
+    /// Other than that of full blocks.
+    early_bits: Option<u32>,
     size_bits: u32,
     step_bits: u32,
     lookback_blocks: u32,
@@ -65,6 +67,7 @@ struct Setup {
 
 const SETUP: Setup = Setup {
     block_bits: 16,
+    early_bits: None,
     size_bits: 9,
     step_bits: 2,
     lookback_blocks: u32::MAX,
@@ -130,7 +133,7 @@ impl Setup {
 
     fn cutter(&self, input: &Input, contents: &[Vec<u8>]) -> Cutter<Input, Blocks> {
         let bounds = Bounds {
-            block_bits: self.block_bits,
+            early_bits: self.early_bits.unwrap_or(self.block_bits),
             index: IndexLimits {
                 entries_max: self.entries_max,
                 room: 4,
@@ -239,6 +242,7 @@ fn any_edits_with_any_setup() {
     for round in 0..60 {
         let setup = Setup {
             block_bits: 10 + random.below(15) as u32,
+            early_bits: [None, Some(9)][round % 2],
             size_bits: random.below(13) as u32,
             step_bits: random.below(4) as u32,
             lookback_blocks: [u32::MAX, 0, 1, 3][random.below(4) as usize],

@@ -10,6 +10,7 @@ fn groups_end_blocks() {
         let setup = Setup {
             history_bytes: [0, u64::MAX][round % 2],
             block_bits: 14,
+            early_bits: [None, Some(12)][round / 2 % 2],
             ..SETUP
         };
         let mut contents = Vec::new();
@@ -24,7 +25,8 @@ fn groups_end_blocks() {
         }
         let input = Input(Rc::new(RefCell::new(contents.clone())));
         let rules = Rules {
-            ends_early: round % 4 < 3,
+            ends_early: round % 8 < 6,
+            mixed_len: 1 << setup.early_bits.unwrap_or(setup.block_bits),
             ..setup.rules()
         };
         let mut cutter = setup.cutter(&input, &contents);
@@ -45,7 +47,7 @@ fn groups_end_blocks() {
         let is_full = full.count() + 1 >= blocks.len();
         assert_eq!(is_full, !rules.ends_early, "{:?}", blocks.len());
         for block in &blocks[..blocks.len() - 1] {
-            assert!(block.len() >= rules.block_len / 4 * 3, "{}", block.len());
+            assert!(block.len() >= rules.mixed_len / 4 * 3, "{}", block.len());
         }
         setup.check(&cutter, &contents);
     }
