@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicBool;
 
 use durin_codec::Spec;
 use durin_testkit::random::Random;
-use durin_writer::{BuildOptions, Report, Stats};
+use durin_writer::{BuildOptions, Order, Report, Stats};
 
 use crate::harness::{Built, Recorder, build, options, put};
 
@@ -206,4 +206,51 @@ fn a_long_run_of_one_byte_takes_few_chunks() {
         assert!(chunks <= 8 * (LEN >> BLOCK_BITS), "{chunks}");
         assert!(built.files()["disk"] == data);
     }
+}
+
+/// Bytes of each block in which files have something.
+fn block_lens(built: &Built) -> Vec<u32> {
+    let mut lens = Vec::new();
+    for chunk in built.metadata().chunks {
+        let block = chunk.block as usize;
+        lens.resize(lens.len().max(block + 1), 0);
+        lens[block] = lens[block].max(chunk.offset + chunk.size);
+    }
+    lens
+}
+
+#[test]
+fn contents_that_are_alike_have_larger_blocks() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut random = Random::new(9);
+    for number in 0..20 {
+        put(
+            dir.path(),
+            &[(&format!("a/unlike{number:02}"), &random.bytes(6300))],
+        );
+    }
+    let base = random.bytes(9000);
+    for number in 0..30 {
+        let mut like = base.clone();
+        like[number * 100..][..100].copy_from_slice(&random.bytes(100));
+        put(dir.path(), &[(&format!("b/like{number:02}"), &like)]);
+    }
+    let mut options = searching(dir.path());
+    options.window_size = 0.into();
+    options.order = Order::Similarity.into();
+    options.compression = Spec::parse("zstd:level=1").unwrap().into();
+    options.mixed_block_size_bits = 14;
+    let built = build(&options);
+    check_files(&built, dir.path());
+    let lens = block_lens(&built);
+    // Two of the first kind in each, all of the second kind in as few as possible.
+    assert_eq!(lens[..10], [12_600; 10]);
+    let whole = 30 * 9000 / (1 << 16);
+    assert_eq!(lens[10..10 + whole], vec![1 << 16; whole]);
+    assert_eq!(lens.len(), 10 + whole + 1);
+
+    // Where size counts more than reading, all blocks are full.
+    options.compression = Spec::parse("lzma:level=1").unwrap().into();
+    let lens = block_lens(&build(&options));
+    assert_eq!(lens[0], 63_000);
 }
