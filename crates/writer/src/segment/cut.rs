@@ -19,6 +19,7 @@ use super::index::{Index, IndexLimits};
 use super::rules::Rules;
 use super::shares::Shares;
 use super::spread::Spread;
+use crate::dedupe::ContentIndex;
 use crate::tree::count_of;
 
 /// New data held back at most, and what is left of it after some has been stored.
@@ -121,6 +122,8 @@ pub(super) struct Cutter<R, S> {
     refused: Refused,
     work_left: usize,
     new_share: NewShare,
+    /// The content that the last group began with.
+    group: Option<ContentIndex>,
     /// Those of the current piece, once they have been needed.
     shares: OnceCell<Shares>,
 }
@@ -172,6 +175,7 @@ impl<R: Reread, S: Sink> Cutter<R, S> {
             refused: Refused::default(),
             work_left: 0,
             new_share: NewShare::default(),
+            group: None,
             shares: OnceCell::new(),
         }
     }
@@ -184,15 +188,18 @@ impl<R: Reread, S: Sink> Cutter<R, S> {
         Ok(())
     }
 
-    /// Says that the next `len` bytes are alike, and ends the open block if they would not fit into it.
-    pub(super) fn begin_group(&mut self, len: u64) -> Result<()> {
+    /// Says that the next `len` bytes, of `content` first, are alike, and ends the open block if they had better not be
+    /// in it.
+    pub(super) fn begin_group(&mut self, content: ContentIndex, len: u64) -> Result<()> {
         let rules = &self.rules;
+        let mut lens = rules.block_lens();
+        if self.group.replace(content) == Some(content) {
+            // Slices of the same contents, which are more alike than their sketches tell.
+            lens.mixed = lens.full;
+        }
         let open_len = self.history.open_len();
-        let ends = rules.ends_early
-            && self.has_block
-            && self
-                .new_share
-                .ends_before(len, open_len, rules.block_lens());
+        let ends =
+            rules.ends_early && self.has_block && self.new_share.ends_before(len, open_len, lens);
         if ends { self.finish_block() } else { Ok(()) }
     }
 

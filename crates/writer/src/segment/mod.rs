@@ -190,7 +190,8 @@ impl<'a> Segmenter<'a> {
                 offset: piece.fragment_offset,
             };
             if piece.group_kib > 0 {
-                self.cutter.begin_group(u64::from(piece.group_kib) << 10)?;
+                let len = u64::from(piece.group_kib) << 10;
+                self.cutter.begin_group(piece.content, len)?;
             }
             let chunks = &mut self.cutter.chunks;
             match piece.kind {

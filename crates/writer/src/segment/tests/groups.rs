@@ -36,7 +36,7 @@ fn groups_end_blocks() {
                 let end = groups.get(group + 1).copied().unwrap_or(contents.len());
                 let len = contents[content..end].iter().map(Vec::len).sum::<usize>();
                 let blocks = cutter.sink.0.len();
-                cutter.begin_group(len as u64).unwrap();
+                cutter.begin_group(count_of(content), len as u64).unwrap();
                 first_of_groups += cutter.sink.0.len() - blocks;
             }
             setup.cut_content(&mut cutter, rules, count_of(content), bytes);
