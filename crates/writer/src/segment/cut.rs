@@ -185,6 +185,7 @@ impl<R: Reread, S: Sink> Cutter<R, S> {
         self.finish_block()?;
         self.rules = rules;
         self.follow = None;
+        self.group = None;
         Ok(())
     }
 

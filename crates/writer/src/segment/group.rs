@@ -15,7 +15,7 @@ const FULL_QUARTERS_MIN: u64 = 3;
 pub(super) struct BlockLens {
     /// Any block.
     pub(super) full: usize,
-    /// One of several groups, if it can end between two.
+    /// One of several groups, if it can end between two of different contents.
     pub(super) mixed: usize,
 }
 

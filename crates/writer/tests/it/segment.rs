@@ -235,6 +235,8 @@ fn contents_that_are_alike_have_larger_blocks() {
         like[number * 100..][..100].copy_from_slice(&random.bytes(100));
         put(dir.path(), &[(&format!("b/like{number:02}"), &like)]);
     }
+    // In slices, of which each begins a group.
+    put(dir.path(), &[("c/large", &random.bytes(1 << 20))]);
     let mut options = searching(dir.path());
     options.window_size = 0.into();
     options.order = Order::Similarity.into();
@@ -243,9 +245,9 @@ fn contents_that_are_alike_have_larger_blocks() {
     let built = build(&options);
     check_files(&built, dir.path());
     let lens = block_lens(&built);
-    // Two of the first kind in each, all of the second kind in as few as possible.
+    // Two of the first kind in each, all others in as few as possible.
     assert_eq!(lens[..10], [12_600; 10]);
-    let whole = 30 * 9000 / (1 << 16);
+    let whole = (30 * 9000 + (1 << 20)) / (1 << 16);
     assert_eq!(lens[10..10 + whole], vec![1 << 16; whole]);
     assert_eq!(lens.len(), 10 + whole + 1);
 
