@@ -82,7 +82,7 @@ const LEVELS: [LevelDefaults; LEVEL_MAX + 1] = [
     row(21, (10, 2), "lz4hc:level=9", "zstd:level=16", "null"),
     row(22, (9, 2), ZSTD_4, "zstd:level=16", "null"),
     row(23, (8, 2), ZSTD_5, "zstd:level=16", "null"),
-    // What is unlike in smaller blocks: some tenths of a percent more bytes, a third less decoded to start programs.
+    // Less is decoded to start a program where what is unlike does not share blocks; docs/levels.md has the figures.
     LevelDefaults {
         mixed_block_size_bits: 22,
         ..row(24, (8, 2), ZSTD_6, "zstd:level=16", "zstd:level=22")
