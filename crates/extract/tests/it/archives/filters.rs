@@ -1,7 +1,7 @@
 //! Images in archive formats with filters, unpacked by the filter's own program.
 //!
 //! Each image in one format with one filter, such that each format meets each filter; `cargo xtask archives` has each
-//! image in each format with each filter, which takes half an hour.
+//! image in each format with each filter, which takes minutes.
 
 use std::collections::HashSet;
 use std::io::{Read, Write};
