@@ -38,7 +38,7 @@ cargo xtask TASK
   roundtrip DIR [--corpus=NAME,...] [--levels=0-9] [--profile=release|fast] [--arguments='-S 20 ...']
                           pack trees at several levels, check, mount, unpack, compare
   archives                every public image in every archive format with every filter, unpacked by tar, bsdtar, cpio,
-                          unzip and the filters' own programs; half an hour
+                          unzip and the filters' own programs; some minutes
   million                 a million files: build, mount and list within 2 GiB
   fsx [--seconds=3600] [--seed=N]
                           random reads of a mounted image in every way, compared with the source
