@@ -29,6 +29,12 @@ fn levels() -> String {
         text.push_str(&format!(
             "  {level:<5}  2^{bits:<3}  {data:<41}  {metadata}\n"
         ));
+        if row.mixed_block_size_bits < bits {
+            text.push_str(&format!(
+                "         Without -S, blocks of contents that are unlike each other end at 2^{}\n",
+                row.mixed_block_size_bits
+            ));
+        }
     }
     let schema_of = |level| LevelDefaults::of(level).map_or("", |row| row.schema_compression);
     text.push_str(&format!(

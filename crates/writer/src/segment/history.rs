@@ -4,8 +4,8 @@
 //! ones there is a strong hash for each grain, and where each part came from: they are read again from the input, and
 //! only what has the hash is believed. So a file that changes during the build can make no other file wrong, and the
 //! answer is the same from memory and from the input, unless that has changed.
-//! Memory: the given bytes, 16 bytes a grain, 4 a slot, some 20 bytes for each part of a content in the blocks, and a cache. Grains
-//! are the larger, the less memory there is for their hashes; what is found does not depend on that.
+//! Memory: the given bytes, 16 bytes a grain, 4 a slot, some 20 bytes for each part of a content in the blocks, and a
+//! cache. Grains are the larger, the less memory there is for their hashes; what is found does not depend on that.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
