@@ -4,23 +4,16 @@
 //! so poisoning is ignored.
 
 pub(crate) use std::sync::atomic::{AtomicU64, Ordering};
-pub(crate) use std::sync::{
-    Condvar, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard,
-    TryLockError,
-};
+pub(crate) use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
+
+/// Can be handed over to those who wait for it (`RwLockWriteGuard::bump`). One of the standard library goes to whoever asks
+/// first when it is given up: to a thread that takes it again and again, and not to those that have to be woken.
+pub(crate) use parking_lot::{RwLock, RwLockWriteGuard};
 
 use std::time::Duration;
 
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-pub(crate) fn read<T>(lock: &RwLock<T>) -> RwLockReadGuard<'_, T> {
-    lock.read().unwrap_or_else(PoisonError::into_inner)
-}
-
-pub(crate) fn write<T>(lock: &RwLock<T>) -> RwLockWriteGuard<'_, T> {
-    lock.write().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Waits to be notified, for `time` at most.

@@ -13,7 +13,7 @@ use super::shared::{check_end, place};
 use super::slot::Failure;
 use super::state::{Rest, State};
 use super::work::Work;
-use crate::sync::{AtomicU64, Mutex, Ordering, PoisonError, RwLock, lock, read, write};
+use crate::sync::{AtomicU64, Mutex, Ordering, RwLock, RwLockWriteGuard, lock};
 
 /// Pieces of a block are kept in place of it when they are no more than this part of it.
 const KEPT_SHARE: u64 = 2;
@@ -94,9 +94,7 @@ impl Entry {
 
     /// What there is of the block.
     pub(super) fn into_state(self) -> State {
-        self.state
-            .into_inner()
-            .unwrap_or_else(PoisonError::into_inner)
+        self.state.into_inner()
     }
 
     /// Whether a thread is decoding it.
@@ -121,7 +119,7 @@ impl Entry {
 
     /// Copies the bytes from `offset` on; false if they are not decoded yet.
     pub(super) fn copy(&self, offset: u64, buf: &mut [u8]) -> Result<bool> {
-        read(&self.state).copy(offset, buf)
+        self.state.read().copy(offset, buf)
     }
 
     /// Decodes until the bytes from `offset` on are there, and copies them.
@@ -133,13 +131,14 @@ impl Entry {
     ) -> Result<Rest> {
         let end = offset.saturating_add(buf.len() as u64);
         let _busy = Busy::new(&self.busy);
+        let mut state = self.state.write();
         loop {
             // Another reader may have decoded them while this one waited.
-            let mut state = write(&self.state);
             if state.copy(offset, buf)? {
                 return Ok(self.rest(&state, work));
             }
             self.step(&mut state, work, |len| check_end(end, len).map(|()| end))?;
+            give_way(&mut state);
         }
     }
 
@@ -147,8 +146,8 @@ impl Entry {
     pub(super) fn decode_to(&self, work: &Work<'_>, end: u64) -> Result<()> {
         let mut end = end;
         let _busy = Busy::new(&self.busy);
+        let mut state = self.state.write();
         loop {
-            let mut state = write(&self.state);
             if let State::Failed(failure) = &*state {
                 return Err(failure.error());
             }
@@ -159,6 +158,7 @@ impl Entry {
                 end = u64::MAX;
             }
             self.step(&mut state, work, |len| Ok(end.min(len)))?;
+            give_way(&mut state);
         }
     }
 
@@ -172,12 +172,12 @@ impl Entry {
 
     /// Whether somebody has to decode for what is before `end`, as far as that can be told without waiting.
     pub(super) fn lacks(&self, end: u64) -> bool {
-        self.state.try_read().is_ok_and(|state| state.lacks(end))
+        self.state.try_read().is_some_and(|state| state.lacks(end))
     }
 
     /// The uncompressed size.
     pub(super) fn len(&self, work: &Work<'_>) -> Result<u64> {
-        let mut state = write(&self.state);
+        let mut state = self.state.write();
         if state.is_to_open() {
             self.step(&mut state, work, |_| Ok(0))?;
         }
@@ -198,7 +198,7 @@ impl Entry {
     /// Gives back all memory but that of the ranges, which are in order. False if that would not be worth it or somebody
     /// is using the entry: nothing has changed then.
     pub(super) fn keep_only(&self, ranges: Vec<Range<u32>>) -> bool {
-        let Ok(mut state) = self.state.try_write() else {
+        let Some(mut state) = self.state.try_write() else {
             return false;
         };
         let before = state.bytes();
@@ -214,14 +214,16 @@ impl Entry {
     /// Packs a whole block, which has not been used for `age` on the clock of the cache. For the thread that throws out.
     pub(super) fn pack(&self, age: u64) -> Attempt {
         let packed = match self.state.try_read().as_deref() {
-            Ok(State::Whole(decoded)) => Packed::new(decoded, decoded.len() / 4 * PACKED_QUARTERS),
+            Some(State::Whole(decoded)) => {
+                Packed::new(decoded, decoded.len() / 4 * PACKED_QUARTERS)
+            }
             _ => return Attempt::InUse,
         };
         let Some(packed) = packed else {
             return Attempt::TooLarge;
         };
         // Nobody but this thread makes anything else of a whole block, and who holds the lock only copies from it.
-        let mut state = write(&self.state);
+        let mut state = self.state.write();
         self.packed_age.store(age.max(1), Ordering::Relaxed);
         if self.replace(&mut state, State::Packed(packed), Form::Packed) {
             Attempt::Packed
@@ -326,6 +328,11 @@ impl Entry {
         self.memory.trim();
         Ok(())
     }
+}
+
+/// Lets those go first who wait for a block while it is decoded further: what they want may be there by now.
+fn give_way(state: &mut RwLockWriteGuard<'_, State>) {
+    RwLockWriteGuard::bump(state);
 }
 
 /// Counts a thread that decodes.

@@ -4,12 +4,14 @@
 use std::iter::repeat_n;
 use std::time::{Duration, Instant};
 
+use durin_codec::Spec;
 use durin_format::metadata::{
     Chunk, DirEntry, Directory, FsOptions, InodeData, InodeSizeCache, Metadata,
 };
 use durin_format::section::{CompressionType, SectionType, encode_header};
-use durin_format::{ErrorKind, InodeNum, Result};
+use durin_format::{BlockIndex, ErrorKind, InodeNum, Result};
 use durin_reader::{CheckOptions, Image, ImageOptions, Time};
+use durin_testkit::random::Random;
 
 use crate::common::{checked, open_bytes, quick};
 
@@ -75,15 +77,21 @@ fn entry(name_index: u32, inode_num: u32) -> DirEntry {
 
 impl Made {
     fn bytes(&self) -> Vec<u8> {
+        self.bytes_of_block(CompressionType::None, &self.block)
+    }
+
+    /// The same with another block.
+    fn bytes_of_block(&self, compression: CompressionType, payload: &[u8]) -> Vec<u8> {
+        let none = CompressionType::None;
         let frozen = self.metadata.freeze().unwrap();
         let sections = [
-            (SectionType::Block, &self.block),
-            (SectionType::MetadataV2Schema, &frozen.schema),
-            (SectionType::MetadataV2, &frozen.data),
+            (SectionType::Block, compression, payload),
+            (SectionType::MetadataV2Schema, none, &frozen.schema),
+            (SectionType::MetadataV2, none, &frozen.data),
         ];
         let mut bytes = Vec::new();
-        for (number, (kind, payload)) in (0..).zip(sections) {
-            bytes.extend(encode_header(number, kind, CompressionType::None, payload));
+        for (number, (kind, compression, payload)) in (0..).zip(sections) {
+            bytes.extend(encode_header(number, kind, compression, payload));
             bytes.extend_from_slice(payload);
         }
         bytes
@@ -394,4 +402,42 @@ fn block_sizes_that_make_no_sense_are_refused() {
         let error = made.open(&quick()).unwrap_err().to_string();
         assert!(error.contains("block size"), "{error}");
     }
+}
+
+#[test]
+fn who_wants_what_is_decoded_waits_for_a_step_and_not_for_the_rest() {
+    const LEN: u32 = 24 << 20;
+    // Several steps of decoding: whoever is just about to ask may miss one.
+    const STEPS_LEN: u64 = 2 << 20;
+    let mut made = made();
+    made.metadata.block_size = 1 << 25;
+    made.block = Random::new(1).text(LEN as usize);
+    let spec = Spec::parse("lzma:level=0").unwrap();
+    let mut payload = Vec::new();
+    let mut encoder = spec.encoder(LEN as usize, None).unwrap();
+    encoder.encode(&made.block, &mut payload).unwrap();
+    let bytes = made.bytes_of_block(CompressionType::Lzma, &payload);
+    let image = open_bytes(bytes, &quick()).unwrap();
+    let (cache, block) = (image.cache(), BlockIndex(0));
+    let read = |at| {
+        let mut buf = [0; 100];
+        cache.read(block, at, &mut buf).unwrap();
+        let at = at as usize;
+        assert_eq!(buf, made.block[at..at + buf.len()]);
+    };
+    read(0);
+    let decoded = || cache.stats().decoded_bytes;
+    let mut meanwhile = Vec::new();
+    std::thread::scope(|scope| {
+        let all = scope.spawn(|| read(LEN - 100));
+        while !all.is_finished() {
+            let before = decoded();
+            read(50);
+            meanwhile.push(decoded() - before);
+        }
+    });
+    meanwhile.retain(|len| *len > 0);
+    meanwhile.sort_unstable();
+    let usual = meanwhile.get(meanwhile.len() / 2);
+    assert!(usual.is_some_and(|len| *len <= STEPS_LEN), "{meanwhile:?}");
 }
