@@ -128,12 +128,13 @@ pub(crate) fn lock_in_memory(data: &[u8]) -> io::Result<()> {
 /// Has the allocator take each large piece of memory from the system, and give it back when it is freed.
 ///
 /// By default glibc raises the size from which on it does that with each large piece that is freed: blocks of a cache end up
-/// in heaps then, which they fragment. Smaller pieces, decoders above all, come and go with each block: their memory is
-/// kept, as getting it from the system again takes longer than using it, until [`release_free_memory`].
+/// in heaps then, which they fragment. There a block of which only the beginning has been decoded takes all of its room, too,
+/// as others have touched those pages before. Smaller pieces, decoders above all, come and go with each block: their memory
+/// is kept, as getting it from the system again takes longer than using it, until [`release_free_memory`].
 pub(crate) fn map_large_allocations() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     {
-        const LARGE: libc::c_int = 1 << 20;
+        const LARGE: libc::c_int = 256 << 10;
         const KEPT: libc::c_int = 4 << 20;
         // SAFETY: `mallopt` only sets a number in the allocator, which it guards itself.
         unsafe {

@@ -1,6 +1,8 @@
-//! What a driver holds when nobody reads any more: little, whatever it was busy with, and without being asked.
+//! What a driver holds: what its cache may and little beside it while it is busy, and next to nothing when nobody reads any
+//! more, without being asked.
 
-use std::fs;
+use std::fs::{self, File};
+use std::os::unix::fs::FileExt;
 use std::time::{Duration, Instant};
 
 use durin_testkit::io_uring::Offer;
@@ -11,6 +13,11 @@ use durin_testkit::require;
 use crate::support::{programs, subdir, work_dir};
 
 const FILES: u64 = 4;
+/// Of small blocks that are read here and there, and how much there may be beside it: the program, its threads with their
+/// buffers, and what lies between pieces of memory.
+const CACHE_BYTES: u64 = 64 << 20;
+const BESIDE_CACHE_MAX: u64 = 64 << 20;
+const RANDOM_READS: u64 = 3000;
 const FILE_LEN: usize = 25_000_000;
 /// Beside the metadata, which is a few kilobytes here.
 const IDLE_BYTES_MAX: u64 = 64 << 20;
@@ -73,4 +80,42 @@ fn an_idle_driver_is_small() {
             std::thread::sleep(Duration::from_millis(500));
         }
     }
+}
+
+#[test]
+fn a_busy_driver_holds_what_its_cache_may() {
+    require!(mount::available());
+    let work = work_dir();
+    let tree = subdir(&work, "tree");
+    for number in 0..FILES {
+        let text = Random::new(number).text(2 * FILE_LEN);
+        fs::write(tree.join(format!("f{number}")), text).unwrap();
+    }
+    let programs = programs();
+    let image = work.path().join("image");
+    // Blocks below the size from which on the system's allocator has its own ways.
+    programs
+        .build(&tree, &image)
+        .args(["-l4", "-S19"])
+        .succeed();
+    let options = format!("cachesize={CACHE_BYTES},no_cache_files");
+    let mounted = Mount::foreground(&programs.path("dwarfs"), &image, &[&options]);
+    std::thread::scope(|scope| {
+        for number in 0..FILES {
+            let path = mounted.path().join(format!("f{number}"));
+            scope.spawn(move || {
+                let file = File::open(path).unwrap();
+                let mut places = Random::new(number + FILES);
+                for _ in 0..RANDOM_READS {
+                    let at = places.below(2 * FILE_LEN as u64 - 4096);
+                    file.read_exact_at(&mut [0; 4096], at).unwrap();
+                }
+            });
+        }
+    });
+    let peak = mounted.peak_bytes().unwrap();
+    assert!(
+        peak < CACHE_BYTES + BESIDE_CACHE_MAX,
+        "{peak} bytes with a cache of {CACHE_BYTES}"
+    );
 }
