@@ -13,12 +13,12 @@ use durin_testkit::require;
 use crate::support::{programs, subdir, work_dir};
 
 const FILES: u64 = 4;
-/// Of small blocks that are read here and there, and how much there may be beside it: the program, its threads with their
-/// buffers, and what lies between pieces of memory.
+const FILE_LEN: usize = 25_000_000;
+/// The cache of small blocks that are read here and there.
 const CACHE_BYTES: u64 = 64 << 20;
+/// What there may be beside it: the program, its threads with their buffers, and what lies between pieces of memory.
 const BESIDE_CACHE_MAX: u64 = 64 << 20;
 const RANDOM_READS: u64 = 3000;
-const FILE_LEN: usize = 25_000_000;
 /// Beside the metadata, which is a few kilobytes here.
 const IDLE_BYTES_MAX: u64 = 64 << 20;
 const IDLE_TIME_MAX: Duration = Duration::from_secs(30);
@@ -93,7 +93,7 @@ fn a_busy_driver_holds_what_its_cache_may() {
     }
     let programs = programs();
     let image = work.path().join("image");
-    // Blocks below the size from which on the system's allocator has its own ways.
+    // Of a size that lay in the allocator's heaps once, where each took all of its room whatever of it was decoded.
     programs
         .build(&tree, &image)
         .args(["-l4", "-S19"])
