@@ -123,7 +123,7 @@ pub(crate) struct Advanced {
 
     /// Most memory for the whole program; 'auto' is some 1 GiB, more for many processors
     ///
-    /// The number of compressing threads, the queues and the index of the segmenter follow from it. 'auto' keeps what it needs within 1 GiB (more where one compressing thread takes more than 256 MiB of that), whatever the machine has, and at most 128 MiB of earlier data at hand to compare with; together with the threads it takes half of the machine's memory at most, or three quarters of what a control group or 'ulimit' allows if that is less. What a tree and one compressing thread need is taken in any case, with a warning.
+    /// The number of compressing threads, the queues and the index of the segmenter follow from it. 'auto' keeps what it needs within 1 GiB (more where one compressing thread takes more than 256 MiB of that), whatever the machine has, and at most 64 MiB of earlier data at hand to compare with; together with the threads it takes half of the machine's memory at most, or three quarters of what a control group or 'ulimit' allows if that is less. What a tree and one compressing thread need is taken in any case, with a warning.
     #[arg(short = 'L', long, value_name = "SIZE", default_value = "auto", value_parser = memory_limit)]
     pub(crate) memory_limit: MemoryLimit,
 

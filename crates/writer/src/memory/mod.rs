@@ -44,7 +44,7 @@ const USUAL_ENCODER_BYTES: u64 = 256 << 20;
 const USUAL_BLOCK_BYTES: u64 = 64 << 20;
 /// What is kept to compare with: most repetitions are near, as like is next to like. What is farther is compared by hashes and,
 /// at its ends, with the files themselves, which are in the system's cache as a rule.
-const USUAL_HISTORY_BYTES: u64 = 128 << 20;
+const USUAL_HISTORY_BYTES: u64 = 64 << 20;
 /// The block being compressed, the one being filled, and the one that waits for its turn.
 const BLOCKS_LEAST: u64 = 3;
 /// What an entry of the segmenter's index takes: its 8 bytes, and half as much again while the table doubles.
