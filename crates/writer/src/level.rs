@@ -1,7 +1,7 @@
 //! The presets behind the compression levels.
 //!
 //! Source: CLI reference, "Level presets". The windows are ours: our search finds short repetitions, and at any
-//! distance. So is the order by similarity: it costs some percent of the time of the fastest compressors.
+//! distance. So is the order by similarity: from level 2 on it costs some percent of the time.
 
 use durin_codec::Spec;
 use durin_format::Result;
@@ -25,6 +25,8 @@ pub struct LevelDefaults {
     pub window_size: u32,
     /// By which power of two anchors lie closer than that.
     pub window_step: u32,
+    /// Whether contents that are alike are stored next to each other, instead of in the order of the paths.
+    pub by_similarity: bool,
     /// How blocks are compressed.
     pub compression: &'static str,
     /// How the schema of the metadata is compressed.
@@ -47,6 +49,7 @@ const fn row(
         mixed_block_size_bits: bits,
         window_size: window.0,
         window_step: window.1,
+        by_similarity: true,
         compression: data,
         schema_compression: small,
         metadata_compression: metadata,
@@ -76,8 +79,15 @@ const LZMA_METADATA: &str = "lzma:level=9:lc=0:lp=2:pb=2";
 
 // Measured in docs/levels.md.
 const LEVELS: [LevelDefaults; LEVEL_MAX + 1] = [
-    row(20, OFF, "null", "null", "null"),
-    row(20, OFF, "lz4", "zstd:level=16", "null"),
+    LevelDefaults {
+        by_similarity: false,
+        ..row(20, OFF, "null", "null", "null")
+    },
+    // Sketches would take a sixth more time than all of this, and save a hundredth.
+    LevelDefaults {
+        by_similarity: false,
+        ..row(20, (13, 2), "lz4", "zstd:level=16", "null")
+    },
     // lz4hc at 9 takes half as much time again, or more, and saves a hundredth: what repeats is found already.
     row(20, (10, 2), "lz4hc:level=5", "zstd:level=16", "null"),
     row(21, (10, 2), "lz4hc:level=9", "zstd:level=16", "null"),
@@ -118,12 +128,13 @@ impl LevelDefaults {
         Ok(())
     }
 
-    /// Returns the order in which contents are stored: who looks for repetitions wants likeness, too.
+    /// Returns the order in which contents are stored.
     #[must_use]
     pub fn order(&self) -> Order {
-        match self.window_size {
-            0 => Order::Path,
-            _ => Order::Similarity,
+        if self.by_similarity {
+            Order::Similarity
+        } else {
+            Order::Path
         }
     }
 }
@@ -146,6 +157,19 @@ mod tests {
             }
         }
         assert_eq!(LevelDefaults::of(LEVEL_MAX + 1), None);
+    }
+
+    #[test]
+    fn all_but_the_fastest_search_and_sort() {
+        for level in 0..=LEVEL_MAX {
+            let row = LevelDefaults::of(level).expect("a level up to the highest");
+            assert_eq!(row.window_size > 0, level >= 1, "level {level}");
+            assert_eq!(
+                row.order() == Order::Similarity,
+                level >= 2,
+                "level {level}"
+            );
+        }
     }
 
     #[test]

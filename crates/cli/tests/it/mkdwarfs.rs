@@ -6,6 +6,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::process::{Command, Stdio};
 
 use durin_testkit::json;
+use durin_testkit::random::Random;
 
 use crate::support::{Place, dwarfsck, fails_with, mkdwarfs, program, stdout};
 
@@ -275,6 +276,28 @@ fn compression_and_blocks() {
     fails_with(place.build("bad").args(["-C", "flac"]), "flac");
     fails_with(place.build("bad").args(["-S", "31"]), "31");
     assert_eq!(place.names(), ["image"]);
+}
+
+#[test]
+fn what_moves_within_a_file_is_stored_once_from_level_1_on() {
+    let place = Place::new();
+    let old = Random::new(3).bytes(300_000);
+    let new = [b"a line", &old[..100_000], b"another", &old[100_500..]].concat();
+    fs::write(place.tree().join("old"), &old).unwrap();
+    fs::write(place.tree().join("new"), &new).unwrap();
+    let size_at = |level: u8| {
+        let name = format!("image{level}");
+        mkdwarfs()
+            .current_dir(&place.path("."))
+            .args(["-i", "tree", "-o", &name, &format!("-l{level}")])
+            .succeed();
+        fs::metadata(place.path(&name)).unwrap().len()
+    };
+    assert!(size_at(0) > 600_000);
+    for level in 1..=9 {
+        let size = size_at(level);
+        assert!(size < 330_000, "level {level}: {size}");
+    }
 }
 
 #[test]
