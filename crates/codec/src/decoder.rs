@@ -47,8 +47,7 @@ impl Decoder {
     /// `Unsupported` for an algorithm that this release does not know; `Limit` when memory does not suffice.
     pub fn new(compression: CompressionType, payload: &[u8], output_max: u64) -> Result<Self> {
         let len = uncompressed_len(compression, payload, output_max)?;
-        let uncompressed_len = usize::try_from(len)
-            .map_err(|_| Error::limit(format!("{len} bytes do not fit the address space")))?;
+        let uncompressed_len = usize::try_from(len).map_err(|_| no_room(len))?;
         let state = match compression {
             CompressionType::None => State::Null,
             CompressionType::Lzma => State::Lzma(LzmaDecoder::new()?),
@@ -191,13 +190,71 @@ pub fn uncompressed_len(
         CompressionType::Ricepp => ricepp::uncompressed_len(payload)?,
         CompressionType::Unknown(code) => return Err(unknown(code)),
     };
+    check_len(compression, len, output_max)?;
+    Ok(len)
+}
+
+/// Bytes of a payload that [`decompress_from`] asks for at once: more than a block of zstd, and few enough that they are
+/// still in the processor's second level cache when they are decoded.
+const PIECE_LEN: usize = 256 << 10;
+
+/// Decompresses all of a payload of `payload_len` bytes, which must come to at most `output_max` bytes. `read` fills what
+/// it gets with the bytes that follow those it gave before.
+///
+/// Of zstd, no more than a piece of the payload is in memory at once, and it is decoded before the next is asked for.
+///
+/// # Errors
+/// Those of [`decompress`] and of `read`.
+pub fn decompress_from(
+    compression: CompressionType,
+    payload_len: usize,
+    output_max: u64,
+    read: &mut dyn FnMut(&mut [u8]) -> Result<()>,
+) -> Result<Vec<u8>> {
+    let mut out = Vec::new();
+    if compression != CompressionType::Zstd {
+        let mut payload = Vec::new();
+        crate::output::zeroed(&mut payload, payload_len)?;
+        read(&mut payload)?;
+        if compression == CompressionType::None {
+            check_len(compression, payload_len as u64, output_max)?;
+            return Ok(payload);
+        }
+        return decompress(compression, &payload, output_max);
+    }
+    let mut pieces = vec![0; PIECE_LEN.min(payload_len)];
+    let mut decoder = ZstdDecoder::new()?;
+    let mut len = 0;
+    let mut done = 0;
+    while done < payload_len {
+        let piece_len = pieces.len().min(payload_len - done);
+        let piece = pieces.get_mut(..piece_len).unwrap_or_default();
+        read(piece)?;
+        if done == 0 {
+            let claim = zstd::content_len(piece)?;
+            check_len(compression, claim, output_max)?;
+            len = usize::try_from(claim).map_err(|_| no_room(claim))?;
+            crate::output::reserve_total(&mut out, len)?;
+        }
+        decoder.decode_piece(piece, &mut out)?;
+        done += piece_len;
+    }
+    decoder.finish(&out, len)?;
+    Ok(out)
+}
+
+fn check_len(compression: CompressionType, len: u64, output_max: u64) -> Result<()> {
     if len > output_max {
         return Err(Error::corrupt(format!(
             "{}: uncompressed size {len} is above the {output_max} bytes allowed here",
             compression.name()
         )));
     }
-    Ok(len)
+    Ok(())
+}
+
+fn no_room(len: u64) -> Error {
+    Error::limit(format!("{len} bytes do not fit the address space"))
 }
 
 fn unknown(code: u16) -> Error {

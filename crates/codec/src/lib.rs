@@ -47,7 +47,7 @@ mod tables;
 mod versions;
 mod zstd;
 
-pub use decoder::{Decoder, decompress, uncompressed_len};
+pub use decoder::{Decoder, decompress, decompress_from, uncompressed_len};
 pub use durin_lzma2::{Crew, Member, THREADS_PER_TABLE, helped, prefer_huge_pages};
 pub use encoder::{Encoded, Encoder, encode_if_smaller, encode_section};
 pub use help::{AlgorithmHelp, algorithms};

@@ -178,12 +178,7 @@ impl Encoder for ZstdEncoder {
 
 /// Returns the content size of the one frame that `payload` is.
 pub(crate) fn uncompressed_len(payload: &[u8]) -> Result<u64> {
-    if payload.first_chunk() != Some(&zstd_safe::MAGICNUMBER.to_le_bytes()) {
-        return Err(Error::corrupt("zstd: no frame"));
-    }
-    let len = zstd_safe::get_frame_content_size(payload)
-        .map_err(|_| Error::corrupt("zstd: malformed frame header"))?
-        .ok_or_else(|| Error::corrupt("zstd: frame without content size"))?;
+    let len = content_len(payload)?;
     let frame_len = zstd_safe::find_frame_compressed_size(payload)
         .map_err(|code| failure(code, Error::corrupt))?;
     if frame_len != payload.len() {
@@ -193,6 +188,16 @@ pub(crate) fn uncompressed_len(payload: &[u8]) -> Result<u64> {
         )));
     }
     Ok(len)
+}
+
+/// Returns the content size that the header of the frame at the beginning of `payload` tells.
+pub(crate) fn content_len(payload: &[u8]) -> Result<u64> {
+    if payload.first_chunk() != Some(&zstd_safe::MAGICNUMBER.to_le_bytes()) {
+        return Err(Error::corrupt("zstd: no frame"));
+    }
+    zstd_safe::get_frame_content_size(payload)
+        .map_err(|_| Error::corrupt("zstd: malformed frame header"))?
+        .ok_or_else(|| Error::corrupt("zstd: frame without content size"))
 }
 
 /// Decodes a frame block by block into one buffer that serves as the window, too.
@@ -286,10 +291,41 @@ impl ZstdDecoder {
             .map_err(|code| failure(code, Error::corrupt))?;
         self.consumed += input.pos();
         if input.pos() == 0 && out.len() == len_before {
-            return Err(Error::corrupt("zstd: the frame ends early"));
+            return Err(ends_early());
         }
         if self.next == 0 && self.consumed != payload.len() {
-            return Err(Error::corrupt("zstd: bytes after the frame"));
+            return Err(bytes_after());
+        }
+        Ok(())
+    }
+
+    /// Appends what the next `piece` of the payload, of any length, comes to; `out` has room for all of the frame.
+    pub(crate) fn decode_piece(&mut self, piece: &[u8], out: &mut Vec<u8>) -> Result<()> {
+        let mut input = InBuffer::around(piece);
+        while input.pos() < piece.len() {
+            if self.next == 0 {
+                return Err(bytes_after());
+            }
+            let before = (input.pos(), out.len());
+            let mut output = OutBuffer::around_pos(out, before.1);
+            self.next = self
+                .context
+                .decompress_stream(&mut output, &mut input)
+                .map_err(|code| failure(code, Error::corrupt))?;
+            if (input.pos(), out.len()) == before {
+                return Err(wrong_len());
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks after the last piece that the frame has ended with it and had `len` bytes.
+    pub(crate) fn finish(&self, out: &[u8], len: usize) -> Result<()> {
+        if self.next != 0 {
+            return Err(ends_early());
+        }
+        if out.len() != len {
+            return Err(wrong_len());
         }
         Ok(())
     }
@@ -304,6 +340,14 @@ impl ZstdDecoder {
         self.next = HEADER_PREFIX_LEN;
         Ok(())
     }
+}
+
+fn ends_early() -> Error {
+    Error::corrupt("zstd: the frame ends early")
+}
+
+fn bytes_after() -> Error {
+    Error::corrupt("zstd: bytes after the frame")
 }
 
 fn wrong_len() -> Error {

@@ -185,33 +185,97 @@ pub(crate) fn load(
     copy_max: u64,
 ) -> Result<Loaded> {
     let place = |error: Error| error.at(section.location());
-    // What is no longer compressed cannot be longer than allowed; what is compressed can be a little longer than what
-    // it decompresses to, and is bounded by the file.
-    let payload_max = len_max.saturating_mul(2);
-    let end = section.payload_offset + section.payload_len;
-    let in_place = mapped_range(source, section).filter(|_| section.payload_len > copy_max);
-    let payload = match &in_place {
-        Some((_, payload)) => Cow::Borrowed(*payload),
-        None => Cow::Owned(read(source, section, payload_max)?),
-    };
-    let compression = if version.has_v1_sections() {
+    let (compression, header) = if version.has_v1_sections() {
+        let end = section.payload_offset + section.payload_len;
         let (header, _) = read_header(source, section.offset, end, version).map_err(place)?;
-        header.compression
+        (header.compression, None)
     } else {
         let (header, bytes) = read_v2_header(source, section)?;
-        verify(section, &bytes, &payload)?;
-        header.compression
+        (header.compression, Some(bytes))
     };
+    let is_mapped = section.payload_len > copy_max;
+    let Some((range, payload)) = mapped_range(source, section).filter(|_| is_mapped) else {
+        let mut payload = Payload::new(source, section, len_max, header.as_ref())?;
+        return payload.decompress(compression, len_max).map(Loaded::Owned);
+    };
+    if let Some(header) = &header {
+        verify(section, header, payload)?;
+    }
     if compression != CompressionType::None {
-        return durin_codec::decompress(compression, &payload, len_max)
+        return durin_codec::decompress(compression, payload, len_max)
             .map(Loaded::Owned)
             .map_err(place);
     }
     checked_len(section, len_max)?;
-    Ok(match (in_place, payload) {
-        (Some((range, _)), _) => Loaded::InPlace(range),
-        (None, payload) => Loaded::Owned(payload.into_owned()),
-    })
+    Ok(Loaded::InPlace(range))
+}
+
+/// A payload that is read from start to end, and verified meanwhile.
+struct Payload<'a> {
+    source: &'a dyn Source,
+    section: &'a Section,
+    len: usize,
+    done: usize,
+    verifier: Option<SectionVerifier>,
+}
+
+impl<'a> Payload<'a> {
+    /// Begins with a payload that is to come to at most `len_max` bytes.
+    fn new(
+        source: &'a dyn Source,
+        section: &'a Section,
+        len_max: u64,
+        header: Option<&[u8; V2_HEADER_LEN]>,
+    ) -> Result<Self> {
+        // What is compressed can be a little longer than what it decompresses to, and is bounded by the file.
+        let len = checked_len(section, len_max.saturating_mul(2))?;
+        // The first piece is decoded while the others come from the disk.
+        source.advise(section.payload_offset, section.payload_len);
+        Ok(Self {
+            source,
+            section,
+            len,
+            done: 0,
+            verifier: header.map(SectionVerifier::xxh3),
+        })
+    }
+
+    /// Reads and decompresses all of it. Of a payload that differs from its checksum, that is what is said.
+    fn decompress(&mut self, compression: CompressionType, len_max: u64) -> Result<Vec<u8>> {
+        let place = |error: Error| error.at(self.section.location());
+        let contents =
+            durin_codec::decompress_from(compression, self.len, len_max, &mut |buf| self.read(buf));
+        if contents.is_err() {
+            self.skip_rest().map_err(place)?;
+        }
+        if let Some(verifier) = self.verifier.take() {
+            verifier.finish().map_err(place)?;
+        }
+        contents.map_err(place)
+    }
+
+    /// Fills `buf` with what comes next.
+    fn read(&mut self, buf: &mut [u8]) -> Result<()> {
+        for piece in buf.chunks_mut(PIECE_LEN) {
+            let offset = self.section.payload_offset + self.done as u64;
+            read_exact(self.source, offset, piece)?;
+            self.done += piece.len();
+            if let Some(verifier) = &mut self.verifier {
+                verifier.update(piece);
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads what was not asked for, so that its checksum is known.
+    fn skip_rest(&mut self) -> Result<()> {
+        let mut piece = vec![0; PIECE_LEN.min(self.len - self.done)];
+        while self.done < self.len {
+            let len = piece.len().min(self.len - self.done);
+            self.read(piece.get_mut(..len).unwrap_or_default())?;
+        }
+        Ok(())
+    }
 }
 
 fn checked_len(section: &Section, len_max: u64) -> Result<usize> {

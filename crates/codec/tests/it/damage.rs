@@ -1,14 +1,25 @@
 //! Payloads that somebody damaged: an error or a result of the right length, soon, and never a panic.
 
-use durin_codec::{Decoder, decompress, uncompressed_len};
-use durin_format::ErrorKind;
+use durin_codec::{Decoder, decompress, decompress_from, uncompressed_len};
 use durin_format::section::CompressionType;
+use durin_format::{ErrorKind, Result};
 
 use crate::data::{self, Random, SPECS};
 
 const OUTPUT_MAX: u64 = 1 << 16;
 
-/// Decodes at once and in steps; returns whether there was a result.
+/// Decodes a payload that is handed out as it is asked for.
+fn handed_out(kind: CompressionType, payload: &[u8]) -> Result<Vec<u8>> {
+    let mut rest = payload;
+    decompress_from(kind, payload.len(), OUTPUT_MAX, &mut |buf| {
+        let (here, behind) = rest.split_at(buf.len());
+        buf.copy_from_slice(here);
+        rest = behind;
+        Ok(())
+    })
+}
+
+/// Decodes at once, in steps, and as it is read; returns whether there was a result.
 fn try_all(kind: CompressionType, payload: &[u8]) -> bool {
     let whole = decompress(kind, payload, OUTPUT_MAX);
     let in_steps = Decoder::new(kind, payload, OUTPUT_MAX).and_then(|mut decoder| {
@@ -21,7 +32,8 @@ fn try_all(kind: CompressionType, payload: &[u8]) -> bool {
         decoder.decode_to(payload, &mut out, usize::MAX)?;
         Ok(out)
     });
-    for error in [&whole, &in_steps]
+    let handed_out = handed_out(kind, payload);
+    for error in [&whole, &in_steps, &handed_out]
         .into_iter()
         .filter_map(|r| r.as_ref().err())
     {
@@ -35,6 +47,7 @@ fn try_all(kind: CompressionType, payload: &[u8]) -> bool {
     }
     let Ok(whole) = whole else {
         assert!(in_steps.is_err(), "{kind:?}: only a step works");
+        assert!(handed_out.is_err(), "{kind:?}: only reading works");
         return false;
     };
     let len = uncompressed_len(kind, payload, OUTPUT_MAX).unwrap();
@@ -42,6 +55,10 @@ fn try_all(kind: CompressionType, payload: &[u8]) -> bool {
     assert!(
         in_steps.unwrap() == whole,
         "{kind:?}: steps give other bytes"
+    );
+    assert!(
+        handed_out.unwrap() == whole,
+        "{kind:?}: reading gives other bytes"
     );
     true
 }

@@ -1,6 +1,8 @@
 //! Decoding in steps gives the same bytes as decoding at once, and no more than a step ahead of what was asked for.
 
-use durin_codec::Decoder;
+use durin_codec::{Decoder, decompress_from};
+use durin_format::ErrorKind;
+use durin_format::section::CompressionType;
 
 use crate::data::{self, SPECS};
 
@@ -89,5 +91,37 @@ fn an_error_stays_an_error() {
         decoder
             .decode_to(&payload, &mut out, usize::MAX)
             .unwrap_err();
+    }
+}
+
+#[test]
+fn a_payload_is_decoded_while_it_is_read() {
+    // Several pieces, cut where no block begins.
+    let data = [data::random(700_000), data::sound(400_000)].concat();
+    for (text, metadata) in SPECS {
+        let (kind, payload) = data::encode(text, *metadata, &data);
+        let mut done = 0;
+        let mut longest = 0;
+        let mut read = |buf: &mut [u8]| {
+            buf.copy_from_slice(&payload[done..][..buf.len()]);
+            done += buf.len();
+            longest = longest.max(buf.len());
+            Ok(())
+        };
+        let out = decompress_from(kind, payload.len(), data.len() as u64, &mut read).unwrap();
+        assert!(out == data && done == payload.len(), "{text}");
+        if kind == CompressionType::Zstd {
+            assert!(payload.len() > 700_000 && longest <= 256 << 10, "{text}");
+        }
+        // A size that is not allowed shows before anything is decoded.
+        let mut rest = &payload[..];
+        let mut read = |buf: &mut [u8]| {
+            let (here, behind) = rest.split_at(buf.len());
+            buf.copy_from_slice(here);
+            rest = behind;
+            Ok(())
+        };
+        let error = decompress_from(kind, payload.len(), data.len() as u64 - 1, &mut read);
+        assert_eq!(error.unwrap_err().kind(), ErrorKind::Corrupt, "{text}");
     }
 }
