@@ -16,7 +16,7 @@ use crate::workspace;
 /// One of each codec family.
 const LEVELS: &str = "1,3,7";
 /// Lower levels only look for equal files.
-const SEARCH_LEVEL_MIN: u8 = 3;
+const SEARCH_LEVEL_MIN: u8 = 1;
 const LIMIT_MIB: u64 = 512;
 const KILL_MIB: u64 = 700;
 

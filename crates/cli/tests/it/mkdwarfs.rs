@@ -544,3 +544,34 @@ fn memory_is_logged_where_the_environment_asks() {
     let outcome = run.env("DWARFS_LOG_MEMORY_USAGE", "no/such/dir").succeed();
     assert!(outcome.stderr.contains("DWARFS_LOG_MEMORY_USAGE"));
 }
+
+/// With more data than fits into the limit, all of it is used: blocks are kept to compare with as long as there is room.
+#[test]
+fn memory_keeps_to_the_limit() {
+    const FILES: u64 = 250;
+    const LIMIT: u64 = 128 << 20;
+    let place = Place::new();
+    let mut random = Random::new(1);
+    let text = random.text(4_001 * usize::from(u8::MAX));
+    for number in 0..FILES {
+        // Blocks that shrink more and less, so that memory of all sizes is taken and given back.
+        let number = u8::try_from(number).unwrap();
+        let text_len = 4_001 * usize::from(u8::MAX - number);
+        let mut content: Vec<u8> = text[..text_len]
+            .iter()
+            .map(|byte| byte.wrapping_add(number))
+            .collect();
+        content.extend(random.bytes(4_001 * usize::from(number)));
+        fs::write(place.tree().join(format!("f{number}")), content).unwrap();
+    }
+    mkdwarfs()
+        .current_dir(&place.path("."))
+        .args(["-i", "tree", "-o", "image", "-l1", "-L128m"])
+        .env("DWARFS_LOG_MEMORY_USAGE", place.path("log"))
+        .succeed();
+    let log = fs::read_to_string(place.path("log")).unwrap();
+    let anonymous = |line: &str| line.split('\t').nth(2)?.parse::<u64>().ok();
+    let peak = log.lines().filter_map(anonymous).max().unwrap();
+    assert!(peak > LIMIT * 3 / 4, "{peak}: the limit was not reached");
+    assert!(peak < LIMIT * 11 / 10, "{peak}");
+}
