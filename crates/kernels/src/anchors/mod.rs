@@ -176,10 +176,15 @@ mod tests {
         reach: 193,
     };
     /// As level 1 of `mkdwarfs` has them.
-    const SPARSE: Density = Density {
-        bits: 10,
-        reach: (1 << 13) - (WINDOW - 1),
-    };
+    const SPARSE: Density = of_options(13, 2);
+
+    /// As `-W` and `-w` of `mkdwarfs` make them.
+    const fn of_options(window_bits: u32, step_bits: u32) -> Density {
+        Density {
+            bits: window_bits - step_bits,
+            reach: (1 << window_bits) - (WINDOW - 1),
+        }
+    }
 
     fn all(data: &[u8], density: Density) -> Vec<(usize, u64)> {
         let mut anchors = Vec::new();
@@ -209,28 +214,45 @@ mod tests {
         }
     }
 
-    /// The promise, wherever the copy lies: random data, few values, long runs, and data with a period.
+    /// Data of many kinds, `len` bytes or a little more or less.
+    fn kinds(len: usize, seed: u64) -> [(&'static str, Vec<u8>); 6] {
+        let random = |len, more| random(len, 100 * seed + more);
+        let words: Vec<_> = (0..30)
+            .map(|word| random(3 + word % 7, 30 + word as u64))
+            .collect();
+        [
+            ("random", random(len, 1)),
+            (
+                "few values",
+                random(len, 2).iter().map(|byte| byte / 250).collect(),
+            ),
+            (
+                "words",
+                random(len / 6, 3)
+                    .iter()
+                    .flat_map(|byte| words[usize::from(*byte) % words.len()].clone())
+                    .collect(),
+            ),
+            (
+                "runs",
+                random(len / 100, 4)
+                    .iter()
+                    .flat_map(|byte| [*byte; 100])
+                    .collect(),
+            ),
+            ("period", random(77, 5).repeat(len / 77)),
+            ("long period", random(len / 40 + 1, 6).repeat(40)),
+        ]
+    }
+
+    /// The promise, wherever the copy lies.
     #[test]
     fn copies_share_an_anchor() {
-        for density in [DENSITY, SPARSE] {
+        let others = [(11, 2), (12, 2), (13, 3), (14, 2), (15, 1)];
+        let others = others.map(|(window, step)| of_options(window, step));
+        for (seed, density) in (1..).zip(others.into_iter().chain([DENSITY, SPARSE])) {
             let len = WINDOW - 1 + density.reach;
-            let few: Vec<u8> = random(20 * len, 5).iter().map(|byte| byte / 250).collect();
-            let runs: Vec<u8> = random(len / 5, 9)
-                .into_iter()
-                .flat_map(|byte| [byte; 100])
-                .collect();
-            let text: Vec<u8> = random(20 * len, 6)
-                .iter()
-                .map(|byte| b"etaoin shrdlu\n"[usize::from(*byte) % 14])
-                .collect();
-            for (name, data) in [
-                ("random", random(20 * len, 11)),
-                ("few", few),
-                ("text", text),
-                ("runs", runs),
-                ("period", random(77, 1).repeat(20 * len / 77)),
-                ("long period", random(len / 2 + 1, 1).repeat(40)),
-            ] {
+            for (name, data) in kinds(20 * len, seed) {
                 let own: std::collections::HashSet<u64> = all(&data, density)
                     .into_iter()
                     .map(|(_, hash)| hash)
@@ -241,7 +263,7 @@ mod tests {
                     copy.extend(random(300, 22));
                     let found = all(&copy, density);
                     let is_known = found.iter().any(|(_, hash)| own.contains(hash));
-                    assert!(is_known, "{name} at {start}, {density:?}");
+                    assert!(is_known, "{name} at {start}, {density:?}, seed {seed}");
                 }
             }
         }

@@ -2,11 +2,11 @@
 //!
 //! Where few places are anchors, most of the time goes to places that are none. So each place is asked a cheaper question
 //! first, about its last [`LOOK`] bytes only, and many places at once: sums of products, which compilers turn into vector
-//! instructions. Places that pass are anchors; a hash of all of the window tells them apart.
+//! instructions. The first of places in a row that pass is an anchor; a hash of all of the window tells anchors apart.
 //!
-//! Where no place passes for too long, all of that stretch is asked again with a lower bar, and only what even the lowest
-//! one leaves is winnowed. The promise of [`super`] holds as before: of two equal pieces of that length, either has
-//! an anchor inside, and so has the other at the same place, or both lie in stretches that are asked again.
+//! Where no place passes for too long, all of that stretch is asked again with a lower bar, and what that leaves is winnowed.
+//! The promise of [`super`] holds as before: of two equal pieces of that length, either has an anchor inside, and so has
+//! the other at the same place, or both lie in stretches that are asked again.
 
 use super::{Budget, Density, WINDOW, mix, winnow};
 
@@ -18,10 +18,9 @@ const LANES: usize = 16;
 const LOOKED_AT: usize = 2 * LANES + LOOK - 1;
 /// The question has 16 bits; of places that must be rarer than one in 2^12, the hash of the window decides the rest.
 const LOOK_BITS_MAX: u32 = 12;
-/// How much more likely a place passes when it is asked again, as a power of two.
+/// How much more likely a place passes when it is asked again, as a power of two: hardly any random data are left then, and
+/// still fewer anchors are found than [`Budget`] allows, were all of the data asked again.
 const LOWER_BITS: u32 = 2;
-/// The lowest bar, as that of all places to one that passes: winnowing is as cheap then.
-const LOWEST_BITS: u32 = 5;
 /// Odd, so that no bit of a byte is lost, and without a pattern.
 const FACTORS: [i16; LOOK / 2] = [-25033, -15693, -31253, 32587];
 /// So that zeros are no anchors.
@@ -44,7 +43,7 @@ pub(super) fn find(data: &[u8], density: Density, found: impl FnMut(usize, u64))
     }
     let mut finder = Finder {
         data,
-        reach: density.reach,
+        density,
         budget: Budget::of(data, density),
         found,
     };
@@ -53,7 +52,7 @@ pub(super) fn find(data: &[u8], density: Density, found: impl FnMut(usize, u64))
 
 struct Finder<'a, F> {
     data: &'a [u8],
-    reach: usize,
+    density: Density,
     budget: Budget,
     found: F,
 }
@@ -69,20 +68,13 @@ impl<F: FnMut(usize, u64)> Finder<'_, F> {
         let rest = u64::MAX >> (bits.min(63) - look_bits);
         // The first place without an anchor before it.
         let mut gap = from;
-        let (mut last, mut last_place) = (None, 0);
         passing(data, from, to, threshold, |place, window| {
             let hash = identity(window);
             if hash > rest {
                 return;
             }
-            // In a stretch of one byte value each place has the same hash: one of them will do.
-            if last == Some(hash) && place - last_place < self.reach && place == gap {
-                gap = place + 1;
-                return;
-            }
             self.fill(gap, place, bits);
             self.emit(place, mix(hash));
-            (last, last_place) = (Some(hash), place);
             gap = place + 1;
         });
         self.fill(gap, to, bits);
@@ -90,14 +82,19 @@ impl<F: FnMut(usize, u64)> Finder<'_, F> {
 
     /// Finds anchors between two places where there are none, if that is too long.
     fn fill(&mut self, from: usize, to: usize, bits: u32) {
-        if to.saturating_sub(from) < self.reach {
+        if to.saturating_sub(from) < self.density.reach {
             return;
         }
-        match bits.min(LOOK_BITS_MAX).checked_sub(LOWER_BITS) {
-            Some(lower) if lower >= LOWEST_BITS => self.scan(from, to, lower),
-            _ => winnow(self.data, from, to, self.reach, &mut |place, hash| {
-                self.emit(place, mix(hash))
-            }),
+        if bits == self.density.bits {
+            self.scan(from, to, bits - LOWER_BITS);
+        } else {
+            winnow(
+                self.data,
+                from,
+                to,
+                self.density.reach,
+                &mut |place, hash| self.emit(place, mix(hash)),
+            );
         }
     }
 
@@ -111,8 +108,8 @@ impl<F: FnMut(usize, u64)> Finder<'_, F> {
     }
 }
 
-/// Calls `pass` for each place between `from` and `to` whose last bytes pass, with its window, in order. All of the places
-/// have windows.
+/// Calls `pass` for each place between `from` and `to` whose last bytes pass and those of the place before do not, with its
+/// window, in order. All of the places have windows. In a stretch of one byte value all places pass, or none.
 fn passing(
     data: &[u8],
     from: usize,
@@ -121,11 +118,14 @@ fn passing(
     mut pass: impl FnMut(usize, &[u8; WINDOW]),
 ) {
     let bytes = data.get(..to).unwrap_or(data);
-    let mut place = from;
+    // The place before the first one says whether that is the first in its row, and is none of those asked for.
+    let mut place = from - 1;
+    let mut passed = true;
     while place < to {
         let rest = bytes.get(place + 1 - LOOK..).unwrap_or_default();
         let skipped = none_passes(rest, threshold);
         place += skipped;
+        passed &= skipped == 0;
         let rest = &rest[skipped..];
         let mut padded = [0; LOOKED_AT];
         let look = rest.first_chunk().unwrap_or_else(|| {
@@ -135,15 +135,16 @@ fn passing(
         // Behind the end there are answers, too, to which no place belongs.
         let answers = ask::<0>(look).into_iter().zip(ask::<1>(look));
         for (place, answer) in (place..to).zip(answers.flat_map(|(even, odd)| [even, odd])) {
-            if answer > threshold {
-                continue;
+            let passes = answer <= threshold;
+            if passes && !passed {
+                let window = bytes
+                    .get(place + 1 - WINDOW..)
+                    .and_then(<[u8]>::first_chunk);
+                if let Some(window) = window {
+                    pass(place, window);
+                }
             }
-            if let Some(window) = bytes
-                .get(place + 1 - WINDOW..)
-                .and_then(<[u8]>::first_chunk)
-            {
-                pass(place, window);
-            }
+            passed = passes;
         }
         place += 2 * LANES;
     }
@@ -234,20 +235,19 @@ mod tests {
     /// One place after the other, as the definition has it.
     fn one_by_one(data: &[u8], bits: u32) -> Vec<(usize, u64)> {
         let threshold = i32::from(i16::MIN) + (1 << (16 - bits)) - 1;
+        let passes = |look: &[u8]| {
+            let products = look.chunks(2).zip(FACTORS).map(|(pair, factor)| {
+                i64::from(i16::from_le_bytes([pair[0], pair[1]])) * i64::from(factor)
+            });
+            let sum = products.sum::<i64>() + i64::from(OFFSET);
+            (sum + (1 << 15)).rem_euclid(1 << 16) - (1 << 15) <= i64::from(threshold)
+        };
         let windows = (WINDOW - 1..).zip(data.windows(WINDOW));
-        let passing = windows.filter(|(_, window)| {
-            let sum = window[WINDOW - LOOK..]
-                .chunks(2)
-                .zip(FACTORS)
-                .map(|(pair, factor)| {
-                    i64::from(i16::from_le_bytes([pair[0], pair[1]])) * i64::from(factor)
-                })
-                .sum::<i64>()
-                + i64::from(OFFSET);
-            let wrapped = (sum + (1 << 15)).rem_euclid(1 << 16) - (1 << 15);
-            wrapped <= i64::from(threshold)
-        });
-        passing
+        windows
+            .filter(|(_, window)| {
+                let look = &window[WINDOW - LOOK - 1..];
+                passes(&look[1..]) && !passes(&look[..LOOK])
+            })
             .map(|(place, window)| (place, mix(identity(window.try_into().expect("a window")))))
             .collect()
     }
