@@ -47,7 +47,7 @@ impl Decoder {
     /// `Unsupported` for an algorithm that this release does not know; `Limit` when memory does not suffice.
     pub fn new(compression: CompressionType, payload: &[u8], output_max: u64) -> Result<Self> {
         let len = uncompressed_len(compression, payload, output_max)?;
-        let uncompressed_len = usize::try_from(len).map_err(|_| no_room(len))?;
+        let uncompressed_len = in_memory(len)?;
         let state = match compression {
             CompressionType::None => State::Null,
             CompressionType::Lzma => State::Lzma(LzmaDecoder::new()?),
@@ -194,10 +194,6 @@ pub fn uncompressed_len(
     Ok(len)
 }
 
-/// Bytes of a payload that [`decompress_from`] asks for at once: more than a block of zstd, and few enough that they are
-/// still in the processor's second level cache when they are decoded.
-const PIECE_LEN: usize = 256 << 10;
-
 /// Decompresses all of a payload of `payload_len` bytes, which must come to at most `output_max` bytes. `read` fills what
 /// it gets with the bytes that follow those it gave before.
 ///
@@ -211,36 +207,19 @@ pub fn decompress_from(
     output_max: u64,
     read: &mut dyn FnMut(&mut [u8]) -> Result<()>,
 ) -> Result<Vec<u8>> {
-    let mut out = Vec::new();
-    if compression != CompressionType::Zstd {
-        let mut payload = Vec::new();
-        crate::output::zeroed(&mut payload, payload_len)?;
-        read(&mut payload)?;
-        if compression == CompressionType::None {
-            check_len(compression, payload_len as u64, output_max)?;
-            return Ok(payload);
-        }
-        return decompress(compression, &payload, output_max);
+    if compression == CompressionType::Zstd {
+        return zstd::decompress_from(payload_len, read, |len| {
+            check_len(compression, len, output_max).and_then(|()| in_memory(len))
+        });
     }
-    let mut pieces = vec![0; PIECE_LEN.min(payload_len)];
-    let mut decoder = ZstdDecoder::new()?;
-    let mut len = 0;
-    let mut done = 0;
-    while done < payload_len {
-        let piece_len = pieces.len().min(payload_len - done);
-        let piece = pieces.get_mut(..piece_len).unwrap_or_default();
-        read(piece)?;
-        if done == 0 {
-            let claim = zstd::content_len(piece)?;
-            check_len(compression, claim, output_max)?;
-            len = usize::try_from(claim).map_err(|_| no_room(claim))?;
-            crate::output::reserve_total(&mut out, len)?;
-        }
-        decoder.decode_piece(piece, &mut out)?;
-        done += piece_len;
+    let mut payload = Vec::new();
+    crate::output::zeroed(&mut payload, payload_len)?;
+    read(&mut payload)?;
+    if compression == CompressionType::None {
+        check_len(compression, payload_len as u64, output_max)?;
+        return Ok(payload);
     }
-    decoder.finish(&out, len)?;
-    Ok(out)
+    decompress(compression, &payload, output_max)
 }
 
 fn check_len(compression: CompressionType, len: u64, output_max: u64) -> Result<()> {
@@ -253,8 +232,9 @@ fn check_len(compression: CompressionType, len: u64, output_max: u64) -> Result<
     Ok(())
 }
 
-fn no_room(len: u64) -> Error {
-    Error::limit(format!("{len} bytes do not fit the address space"))
+fn in_memory(len: u64) -> Result<usize> {
+    usize::try_from(len)
+        .map_err(|_| Error::limit(format!("{len} bytes do not fit the address space")))
 }
 
 fn unknown(code: u16) -> Error {

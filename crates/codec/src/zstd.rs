@@ -191,7 +191,7 @@ pub(crate) fn uncompressed_len(payload: &[u8]) -> Result<u64> {
 }
 
 /// Returns the content size that the header of the frame at the beginning of `payload` tells.
-pub(crate) fn content_len(payload: &[u8]) -> Result<u64> {
+fn content_len(payload: &[u8]) -> Result<u64> {
     if payload.first_chunk() != Some(&zstd_safe::MAGICNUMBER.to_le_bytes()) {
         return Err(Error::corrupt("zstd: no frame"));
     }
@@ -215,6 +215,10 @@ pub(crate) struct ZstdDecoder {
 
 /// What the library wants to see of a frame first (`ZSTD_FRAMEHEADERSIZE_PREFIX`).
 const HEADER_PREFIX_LEN: usize = 5;
+
+/// Bytes of a payload that [`decompress_from`] asks for at once: more than a block, and few enough that they are still in the
+/// processor's second level cache when they are decoded.
+const PIECE_LEN: usize = 256 << 10;
 
 /// Lets every window pass: the output is the window, and its size has been checked.
 const WINDOW_LOG_MAX: u32 = 31;
@@ -283,16 +287,10 @@ impl ZstdDecoder {
     fn decode_block(&mut self, payload: &[u8], out: &mut Vec<u8>) -> Result<()> {
         let rest = payload.get(self.consumed..).unwrap_or_default();
         let mut input = InBuffer::around(rest.get(..self.next).unwrap_or(rest));
-        let len_before = out.len();
-        let mut output = OutBuffer::around_pos(out, len_before);
-        self.next = self
-            .context
-            .decompress_stream(&mut output, &mut input)
-            .map_err(|code| failure(code, Error::corrupt))?;
-        self.consumed += input.pos();
-        if input.pos() == 0 && out.len() == len_before {
+        if !self.advance(&mut input, out)? {
             return Err(ends_early());
         }
+        self.consumed += input.pos();
         if self.next == 0 && self.consumed != payload.len() {
             return Err(bytes_after());
         }
@@ -300,27 +298,32 @@ impl ZstdDecoder {
     }
 
     /// Appends what the next `piece` of the payload, of any length, comes to; `out` has room for all of the frame.
-    pub(crate) fn decode_piece(&mut self, piece: &[u8], out: &mut Vec<u8>) -> Result<()> {
+    fn decode_piece(&mut self, piece: &[u8], out: &mut Vec<u8>) -> Result<()> {
         let mut input = InBuffer::around(piece);
         while input.pos() < piece.len() {
             if self.next == 0 {
                 return Err(bytes_after());
             }
-            let before = (input.pos(), out.len());
-            let mut output = OutBuffer::around_pos(out, before.1);
-            self.next = self
-                .context
-                .decompress_stream(&mut output, &mut input)
-                .map_err(|code| failure(code, Error::corrupt))?;
-            if (input.pos(), out.len()) == before {
+            if !self.advance(&mut input, out)? {
                 return Err(wrong_len());
             }
         }
         Ok(())
     }
 
+    /// Takes from `input` and appends to `out`; returns whether it did either.
+    fn advance(&mut self, input: &mut InBuffer<'_>, out: &mut Vec<u8>) -> Result<bool> {
+        let before = (input.pos(), out.len());
+        let mut output = OutBuffer::around_pos(out, before.1);
+        self.next = self
+            .context
+            .decompress_stream(&mut output, input)
+            .map_err(|code| failure(code, Error::corrupt))?;
+        Ok((input.pos(), out.len()) != before)
+    }
+
     /// Checks after the last piece that the frame has ended with it and had `len` bytes.
-    pub(crate) fn finish(&self, out: &[u8], len: usize) -> Result<()> {
+    fn finish(&self, out: &[u8], len: usize) -> Result<()> {
         if self.next != 0 {
             return Err(ends_early());
         }
@@ -340,6 +343,32 @@ impl ZstdDecoder {
         self.next = HEADER_PREFIX_LEN;
         Ok(())
     }
+}
+
+/// Decompresses a payload of `payload_len` bytes piece by piece as `read` gives it; `check` sees what it will come to before
+/// there is room for that.
+pub(crate) fn decompress_from(
+    payload_len: usize,
+    read: &mut dyn FnMut(&mut [u8]) -> Result<()>,
+    check: impl FnOnce(u64) -> Result<usize>,
+) -> Result<Vec<u8>> {
+    let mut pieces = vec![0; PIECE_LEN.min(payload_len)];
+    let first = pieces.len();
+    read(&mut pieces)?;
+    let len = check(content_len(&pieces)?)?;
+    let mut out = Vec::new();
+    reserve_total(&mut out, len)?;
+    let mut decoder = ZstdDecoder::new()?;
+    decoder.decode_piece(&pieces, &mut out)?;
+    let mut left = payload_len - first;
+    while left > 0 {
+        pieces.truncate(left);
+        read(&mut pieces)?;
+        decoder.decode_piece(&pieces, &mut out)?;
+        left -= pieces.len();
+    }
+    decoder.finish(&out, len)?;
+    Ok(out)
 }
 
 fn ends_early() -> Error {

@@ -44,26 +44,18 @@ pub(crate) fn read_again(
     header: Option<&[u8; V2_HEADER_LEN]>,
     buf: &mut Vec<u8>,
 ) -> Result<()> {
-    let place = |error: Error| error.at(section.location());
-    let len = checked_len(section, len_max)?;
+    let mut payload = Payload::new(source, section, len_max, header)?;
+    let len = payload.len;
     // What is there need not be cleared.
     buf.truncate(len);
     buf.try_reserve_exact(len - buf.len()).map_err(|_| {
-        place(Error::limit(format!(
-            "no memory for {len} bytes of payload"
-        )))
+        Error::limit(format!("no memory for {len} bytes of payload")).at(section.location())
     })?;
     buf.resize(len, 0);
-    let mut verifier = header.map(SectionVerifier::xxh3);
-    let mut offset = section.payload_offset;
-    for piece in buf.chunks_mut(PIECE_LEN) {
-        read_exact(source, offset, piece).map_err(place)?;
-        offset = offset.saturating_add(piece.len() as u64);
-        if let Some(verifier) = &mut verifier {
-            verifier.update(piece);
-        }
-    }
-    verifier.map_or(Ok(()), |verifier| verifier.finish().map_err(place))
+    payload
+        .read(buf)
+        .and_then(|()| payload.finish())
+        .map_err(|error| error.at(section.location()))
 }
 
 /// Replaces `buf` by the first `len` bytes of a payload.
@@ -195,8 +187,13 @@ pub(crate) fn load(
     };
     let is_mapped = section.payload_len > copy_max;
     let Some((range, payload)) = mapped_range(source, section).filter(|_| is_mapped) else {
-        let mut payload = Payload::new(source, section, len_max, header.as_ref())?;
-        return payload.decompress(compression, len_max).map(Loaded::Owned);
+        // What is compressed can be a little longer than what it decompresses to, and is bounded by the file.
+        let payload_max = len_max.saturating_mul(2);
+        let payload = Payload::new(source, section, payload_max, header.as_ref())?;
+        return payload
+            .decompress(compression, len_max)
+            .map(Loaded::Owned)
+            .map_err(place);
     };
     if let Some(header) = &header {
         verify(section, header, payload)?;
@@ -220,38 +217,41 @@ struct Payload<'a> {
 }
 
 impl<'a> Payload<'a> {
-    /// Begins with a payload that is to come to at most `len_max` bytes.
+    /// Begins with a payload of at most `len_max` bytes, whose XXH3 is compared if there is a header.
     fn new(
         source: &'a dyn Source,
         section: &'a Section,
         len_max: u64,
         header: Option<&[u8; V2_HEADER_LEN]>,
     ) -> Result<Self> {
-        // What is compressed can be a little longer than what it decompresses to, and is bounded by the file.
-        let len = checked_len(section, len_max.saturating_mul(2))?;
-        // The first piece is decoded while the others come from the disk.
-        source.advise(section.payload_offset, section.payload_len);
         Ok(Self {
             source,
             section,
-            len,
+            len: checked_len(section, len_max)?,
             done: 0,
             verifier: header.map(SectionVerifier::xxh3),
         })
     }
 
     /// Reads and decompresses all of it. Of a payload that differs from its checksum, that is what is said.
-    fn decompress(&mut self, compression: CompressionType, len_max: u64) -> Result<Vec<u8>> {
-        let place = |error: Error| error.at(self.section.location());
+    fn decompress(mut self, compression: CompressionType, len_max: u64) -> Result<Vec<u8>> {
+        if self.len > PIECE_LEN {
+            // The first piece is decoded while the others come from the disk.
+            self.source
+                .advise(self.section.payload_offset, self.section.payload_len);
+        }
         let contents =
             durin_codec::decompress_from(compression, self.len, len_max, &mut |buf| self.read(buf));
         if contents.is_err() {
-            self.skip_rest().map_err(place)?;
+            self.skip_rest()?;
         }
-        if let Some(verifier) = self.verifier.take() {
-            verifier.finish().map_err(place)?;
-        }
-        contents.map_err(place)
+        self.finish()?;
+        contents
+    }
+
+    /// Compares the checksum of what was read, which is all.
+    fn finish(self) -> Result<()> {
+        self.verifier.map_or(Ok(()), SectionVerifier::finish)
     }
 
     /// Fills `buf` with what comes next.
