@@ -18,7 +18,7 @@ pub(crate) trait Program {
     /// The name it is known by.
     const NAME: &'static str;
 
-    /// Whether it compresses blocks, whose tables are faster to look into in huge pages.
+    /// Whether it compresses blocks, whose tables are faster to look into in huge pages, and within a limit of memory.
     const COMPRESSES: bool = false;
 
     /// The logger that the options ask for.
@@ -45,6 +45,7 @@ pub(crate) fn main<P: Program>(arguments: &[OsString]) -> ExitCode {
 fn run<P: Program>(options: &P::Options, matches: &ArgMatches) -> u8 {
     if !P::COMPRESSES {
         system::refuse_huge_pages();
+        system::keep_freed_memory();
     }
     let logger = P::logger(options);
     let code = match P::run(options, matches, &logger) {
