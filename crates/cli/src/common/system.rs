@@ -38,8 +38,8 @@ extern "C" fn have_allocator_keep_little() {
     }
 }
 
-/// Has the allocator keep for a second what is freed, as it does by itself: programs without a limit of memory are up to a tenth
-/// faster.
+/// Has the allocator keep for a second what is freed, as it does by itself: what has no limit of memory to keep to is up to a
+/// tenth faster.
 pub(crate) fn keep_freed_memory() {
     #[cfg(feature = "mimalloc")]
     // SAFETY: an option that exists, which is read when memory is freed. `MIMALLOC_PURGE_DELAY` still wins.

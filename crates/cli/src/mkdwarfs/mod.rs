@@ -33,9 +33,9 @@ use crate::common::exit::{self, Failure};
 use crate::common::logger::Logger;
 use crate::common::program::{self, Program};
 use crate::common::signals::Deadline;
-use crate::common::{arguments, escape, output, progress, signals};
+use crate::common::{arguments, escape, output, progress, signals, system};
 
-use options::Options;
+use options::{MemoryLimit, Options};
 use summary::Finished;
 
 /// The version of the events that docs/progress.md describes; fields that are added do not change it.
@@ -83,6 +83,7 @@ impl Mkdwarfs {
     /// Builds or rewrites an image, or says what would come of it.
     fn build(options: &Options, matches: &ArgMatches, logger: &Logger) -> Result<u8, Failure> {
         if options.rewriting.is_asked_for() {
+            prepare_memory(options);
             return rewrite::run(options, matches, logger);
         }
         if let Some(name) = options.rewriting.stray() {
@@ -96,6 +97,7 @@ impl Mkdwarfs {
         let options = scripted
             .as_ref()
             .map_or(options, |scripted| &scripted.options);
+        prepare_memory(options);
         let mut build = plan::build_options(options, history::arguments(matches), logger)?;
         build.script = scripted
             .as_ref()
@@ -179,6 +181,13 @@ fn start_fields(build: &BuildOptions, target: Option<&Path>) -> serde_json::Valu
 }
 
 /// Builds into a file that takes its name only when it is complete, or into standard output.
+/// What is free counts only where there is a limit.
+fn prepare_memory(options: &Options) {
+    if options.advanced.memory_limit == MemoryLimit::Auto {
+        system::keep_freed_memory();
+    }
+}
+
 fn run_build(
     options: &Options,
     mut build: BuildOptions,
