@@ -10,7 +10,7 @@ use sha2::{Digest as _, Sha512_256};
 use xxhash_rust::xxh3::Xxh3Default;
 
 use crate::cursor::Cursor;
-use crate::{Error, Result};
+use crate::{Error, Result, sha512_256};
 
 /// What every image and every v2 section starts with.
 pub const MAGIC: [u8; 6] = *b"DWARFS";
@@ -29,6 +29,9 @@ const XXH3_START: usize = 0x30;
 
 /// Where the bytes begin that the SHA-512/256 covers: it includes the XXH3.
 const SHA2_START: usize = 0x28;
+
+/// Where the SHA-512/256 is.
+const SHA2_AT: usize = 0x08;
 
 macro_rules! coded_enum {
     ($(#[$doc:meta])* $name:ident { $($(#[$vdoc:meta])* $variant:ident = $code:literal, $text:literal;)* }) => {
@@ -251,6 +254,19 @@ impl SectionHeader {
     }
 }
 
+/// What the header of a section tells.
+#[derive(Clone, Copy, Debug)]
+pub struct Contents<'a> {
+    /// Counts sections from 0.
+    pub number: u32,
+    /// What is in it.
+    pub section_type: SectionType,
+    /// How that is compressed.
+    pub compression: CompressionType,
+    /// What follows the header.
+    pub payload: &'a [u8],
+}
+
 /// Builds the header of a section in the current version, with both checksums.
 #[must_use]
 pub fn encode_header(
@@ -259,30 +275,58 @@ pub fn encode_header(
     compression: CompressionType,
     payload: &[u8],
 ) -> [u8; V2_HEADER_LEN] {
-    let mut tail = Vec::with_capacity(V2_HEADER_LEN - XXH3_START);
-    tail.extend_from_slice(&number.to_le_bytes());
-    tail.extend_from_slice(&u16::from(section_type).to_le_bytes());
-    tail.extend_from_slice(&u16::from(compression).to_le_bytes());
-    tail.extend_from_slice(&(payload.len() as u64).to_le_bytes());
+    let contents = Contents {
+        number,
+        section_type,
+        compression,
+        payload,
+    };
+    let headers = encode_headers(&[contents]);
+    // There is one for each section.
+    headers.first().copied().unwrap_or([0; V2_HEADER_LEN])
+}
 
-    let mut xxh3 = Xxh3Default::new();
-    xxh3.update(&tail);
-    xxh3.update(payload);
-    let xxh3 = xxh3.digest().to_le_bytes();
-
-    let mut sha2 = Sha512_256::new();
-    sha2.update(xxh3);
-    sha2.update(&tail);
-    sha2.update(payload);
-    let sha2 = sha2.finalize();
-
-    let version = [Version::CURRENT.major, Version::CURRENT.minor];
-    let parts: [&[u8]; 5] = [&MAGIC, &version, &sha2, &xxh3, &tail];
-    let mut header = [0; V2_HEADER_LEN];
-    for (to, from) in header.iter_mut().zip(parts.into_iter().flatten()) {
-        *to = *from;
+/// As [`encode_header`], for several sections: from three on that is faster than one by one.
+#[must_use]
+pub fn encode_headers(sections: &[Contents<'_>]) -> Vec<[u8; V2_HEADER_LEN]> {
+    let mut headers: Vec<_> = sections.iter().map(Contents::without_sha2).collect();
+    let messages: Vec<_> = headers
+        .iter()
+        .zip(sections)
+        .map(|(header, section)| [header.get(SHA2_START..).unwrap_or(&[]), section.payload])
+        .collect();
+    let digests = sha512_256::digests(&messages);
+    for (header, digest) in headers.iter_mut().zip(digests) {
+        put(header, SHA2_AT, &digest);
     }
-    header
+    headers
+}
+
+impl Contents<'_> {
+    /// The header but for the SHA-512/256.
+    fn without_sha2(&self) -> [u8; V2_HEADER_LEN] {
+        let mut header = [0; V2_HEADER_LEN];
+        let version = [Version::CURRENT.major, Version::CURRENT.minor];
+        put(&mut header, 0, &[&MAGIC[..], &version].concat());
+        let numbers = [
+            &self.number.to_le_bytes()[..],
+            &u16::from(self.section_type).to_le_bytes(),
+            &u16::from(self.compression).to_le_bytes(),
+            &(self.payload.len() as u64).to_le_bytes(),
+        ];
+        put(&mut header, XXH3_START, &numbers.concat());
+        let mut xxh3 = Xxh3Default::new();
+        xxh3.update(header.get(XXH3_START..).unwrap_or(&[]));
+        xxh3.update(self.payload);
+        put(&mut header, SHA2_START, &xxh3.digest().to_le_bytes());
+        header
+    }
+}
+
+/// Writes `bytes` into a header.
+fn put(header: &mut [u8; V2_HEADER_LEN], at: usize, bytes: &[u8]) {
+    let room = header.iter_mut().skip(at);
+    room.zip(bytes).for_each(|(to, from)| *to = *from);
 }
 
 /// Checks one checksum of one v2 section, a piece of the payload at a time.

@@ -58,6 +58,7 @@ pub mod sampler;
 mod scan;
 pub mod script;
 mod script_order;
+mod seal;
 pub mod sections;
 mod segment;
 mod sketch;

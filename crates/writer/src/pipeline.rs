@@ -233,6 +233,7 @@ fn write_blocks(source: &Source<'_>, budget: &Budget, emitter: &mut Emitter<'_>)
         let codings = source.streams.iter().map(|stream| source.coding(stream));
         let pool = compress::Pool {
             workers: budget.compressors.workers,
+            blocks_waiting: budget.blocks_waiting(),
             crew: budget.compressors.crew(),
             niceness: options.compress_niceness,
             codings: codings.collect(),

@@ -7,7 +7,9 @@ use std::io::Write;
 use durin_codec::{Encoded, Encoder, encode_section};
 use durin_format::index::{IndexEntry, encode as encode_index};
 use durin_format::limits::INDEX_OFFSET_MAX;
-use durin_format::section::{CompressionType, SectionType, V2_HEADER_LEN, encode_header};
+use durin_format::section::{
+    CompressionType, Contents, SectionType, V2_HEADER_LEN, encode_header, encode_headers,
+};
 use durin_format::{Error, Result};
 
 use crate::tree::count_of;
@@ -25,17 +27,72 @@ pub struct Section {
     pub data_len: u64,
 }
 
+/// A section whose header is still to be made.
+#[derive(Debug)]
+pub struct Unsealed {
+    /// Counts sections from 0.
+    pub number: u32,
+    /// What it holds.
+    pub section_type: SectionType,
+    /// What follows the header.
+    pub encoded: Encoded,
+    /// Bytes before compression.
+    pub data_len: u64,
+}
+
+impl Unsealed {
+    /// Adds the header.
+    #[must_use]
+    pub fn seal(self) -> Section {
+        let header = encode_header(
+            self.number,
+            self.section_type,
+            self.encoded.compression,
+            &self.encoded.payload,
+        );
+        self.with(header)
+    }
+
+    /// Adds the headers of several sections, which is faster than one by one.
+    #[must_use]
+    pub fn seal_all(sections: Vec<Self>) -> Vec<Section> {
+        let contents: Vec<_> = sections
+            .iter()
+            .map(|section| Contents {
+                number: section.number,
+                section_type: section.section_type,
+                compression: section.encoded.compression,
+                payload: &section.encoded.payload,
+            })
+            .collect();
+        let headers = encode_headers(&contents);
+        let sealed = sections.into_iter().zip(headers);
+        sealed
+            .map(|(section, header)| section.with(header))
+            .collect()
+    }
+
+    fn with(self, header: [u8; V2_HEADER_LEN]) -> Section {
+        Section {
+            section_type: self.section_type,
+            header,
+            payload: self.encoded.payload,
+            data_len: self.data_len,
+        }
+    }
+}
+
 impl Section {
     /// Adds the header for the section with this number.
     #[must_use]
     pub fn new(number: u32, section_type: SectionType, encoded: Encoded, data_len: u64) -> Self {
-        let header = encode_header(number, section_type, encoded.compression, &encoded.payload);
-        Self {
+        let unsealed = Unsealed {
+            number,
             section_type,
-            header,
-            payload: encoded.payload,
+            encoded,
             data_len,
-        }
+        };
+        unsealed.seal()
     }
 
     /// Compresses `data` and adds the header for the section with this number.

@@ -49,6 +49,8 @@ const USUAL_HISTORY_BYTES: u64 = 64 << 20;
 const BLOCKS_LEAST: u64 = 3;
 /// What an entry of the segmenter's index takes: its 8 bytes, and half as much again while the table doubles.
 pub(crate) const INDEX_ENTRY_BYTES: u64 = 12;
+/// The block that is filled and the one that is written.
+const BLOCKS_AT_ENDS: usize = 2;
 /// The smallest index: a mebibyte would be no relief to anybody.
 const INDEX_ENTRIES_MIN: u64 = 1 << 16;
 /// The share of what is left for the index; the rest serves speed, and blocks are larger than any index needs to be.
@@ -116,6 +118,12 @@ impl Budget {
             display(budget.index_entries_max as u64 * INDEX_ENTRY_BYTES),
         ));
         budget
+    }
+
+    /// Returns how many blocks may wait while others are filled, compressed and written.
+    pub(crate) fn blocks_waiting(&self) -> usize {
+        let busy = BLOCKS_AT_ENDS + self.compressors.workers;
+        self.blocks_in_flight.saturating_sub(busy)
     }
 }
 
@@ -210,7 +218,7 @@ fn divide(limit: u64, facts: &Facts, request: Request) -> Budget {
     let at_the_end = (tables + before_or_after).max(PROGRAM_BYTES + facts.frozen_bytes);
     Budget {
         compressors,
-        blocks_in_flight: 2 + compressors.workers + saturating(waiting),
+        blocks_in_flight: BLOCKS_AT_ENDS + compressors.workers + saturating(waiting),
         index_entries_max: saturating(index_entries),
         history_bytes,
         hash_bytes,
