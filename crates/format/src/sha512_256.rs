@@ -82,6 +82,7 @@ fn together(lanes: &[Lane<'_>], states: &mut [State]) -> usize {
 }
 
 impl<'a> Message<'a> {
+    #[expect(clippy::big_endian_bytes, reason = "SHA-512 is defined so")]
     fn new([head, body]: &[&'a [u8]; 2]) -> Self {
         let bits = (head.len() as u128 + body.len() as u128) * 8;
         let (mut seam, mut begin, mut rest) = (None, *head, *body);
