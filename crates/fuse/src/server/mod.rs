@@ -217,7 +217,9 @@ impl Server {
             if then == Then::Send {
                 // The request may have been taken back meanwhile; that the connection is gone, the next read says.
                 let answer = reply.finish(request.unique, result);
-                seat.answered(answer.len());
+                if !seat.answered(answer.len()) {
+                    watch.begin_anew();
+                }
                 device.send(answer).ok();
             }
         }

@@ -189,7 +189,9 @@ impl Server {
             };
             let (_, result) = self.adapter.answer(&request, ring.reply(), &mut slow);
             let len = ring.commit(request.unique, result)?;
-            seat.answered(len);
+            if !seat.answered(len) {
+                watch.begin_anew();
+            }
         }
     }
 }

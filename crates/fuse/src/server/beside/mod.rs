@@ -190,11 +190,13 @@ impl<'a> Seat<'a> {
         }
     }
 
-    /// Notes how long an answer was.
-    pub(super) fn answered(&mut self, len: usize) {
-        if len > ANSWER_LARGE {
+    /// Notes how long an answer was. Gives false if the run has to begin anew: further answers will be as long.
+    pub(super) fn answered(&mut self, len: usize) -> bool {
+        let is_small = len <= ANSWER_LARGE;
+        if !is_small {
             self.leave();
         }
+        is_small
     }
 
     fn sit_down(&mut self, client: u32, processor: Option<usize>) {
