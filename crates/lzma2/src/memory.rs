@@ -56,10 +56,10 @@ fn allocate_zeros<T: Entry>(len: usize) -> Result<Vec<T>, Error> {
 
 /// Asks for huge pages for the memory that `buffer` has not used yet, which should not have been touched.
 ///
-/// Encoders read a block all over, which takes a twentieth less time then. There is no more to it than time.
-pub fn prefer_huge_pages(buffer: &mut Vec<u8>) {
+/// Encoders read a block all over, and hash tables are, which takes a twentieth less time then. There is no more to it than time.
+pub fn prefer_huge_pages<T>(buffer: &mut Vec<T>) {
     let room = buffer.spare_capacity_mut().as_mut_ptr_range();
-    ask_for_huge_pages(room.start.cast::<u8>()..room.end.cast::<u8>());
+    ask_for_huge_pages(room.start..room.end);
 }
 
 #[cfg(target_os = "linux")]

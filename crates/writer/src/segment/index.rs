@@ -6,6 +6,8 @@
 //! further bit set are dropped, and neither stored nor looked up from then on, which halves the density of anchors
 //! evenly over all data. What the table holds depends on the order of insertions and on its limits only.
 
+use durin_codec::prefer_huge_pages;
+
 /// Entries of a cache line.
 const BUCKET_LEN: usize = 8;
 /// Entries with the same tag, that is almost always of the same data, in two neighbouring buckets. The oldest make room
@@ -78,7 +80,7 @@ impl Index {
             .max(place_bits.saturating_sub(20))
             .min(bucket_bits_max);
         Self {
-            buckets: vec![[0; BUCKET_LEN]; 1 << bucket_bits],
+            buckets: empty_buckets(1 << bucket_bits),
             bucket_bits,
             place_bits,
             tag_bits: u64::BITS - place_bits,
@@ -193,7 +195,7 @@ impl Index {
 
     /// Doubles the table; the lowest bit of a tag becomes the highest of the bucket's number.
     fn grow(&mut self) {
-        let larger = vec![[0; BUCKET_LEN]; self.buckets.len() * 2];
+        let larger = empty_buckets(self.buckets.len() * 2);
         let old = std::mem::replace(&mut self.buckets, larger);
         let old_bits = self.bucket_bits;
         self.bucket_bits += 1;
@@ -227,6 +229,14 @@ impl Index {
     pub(super) fn memory(&self) -> u64 {
         (self.buckets.len() * size_of::<Bucket>()) as u64
     }
+}
+
+/// A look-up goes to any place of the table, so that it is worth having few pages.
+fn empty_buckets(count: usize) -> Vec<Bucket> {
+    let mut buckets = Vec::with_capacity(count);
+    prefer_huge_pages(&mut buckets);
+    buckets.resize(count, [0; BUCKET_LEN]);
+    buckets
 }
 
 fn low_bits(count: u32) -> u64 {
