@@ -215,8 +215,8 @@ pub(crate) struct Categorize {
     #[arg(long, value_name = "FILE", hide_short_help = true)]
     pub(crate) hotness_list: Option<PathBuf>,
 
-    /// Smaller files are not tried
-    #[arg(long, value_name = "SIZE", default_value = "256", value_parser = byte_size, hide_short_help = true)]
+    /// Smaller files are not tried: they may repeat what others have
+    #[arg(long, value_name = "SIZE", default_value = "4k", value_parser = byte_size, hide_short_help = true)]
     pub(crate) incompressible_min_input_size: u64,
 
     /// Bytes that are tried at once for fragments

@@ -123,7 +123,8 @@ pub struct CategorizeOptions {
 /// How it is found out what cannot be compressed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct IncompressibleOptions {
-    /// Smaller files are not tried.
+    /// Smaller files are not tried: what cannot be compressed alone may well repeat what others have. docs/levels.md has the
+    /// figures.
     pub min_input_size: u64,
     /// Bytes that are tried at once.
     pub block_size: u64,
@@ -140,7 +141,7 @@ impl Eq for IncompressibleOptions {}
 impl Default for IncompressibleOptions {
     fn default() -> Self {
         Self {
-            min_input_size: 256,
+            min_input_size: 4096,
             block_size: 1 << 20,
             fragments: false,
             ratio: 0.99,
