@@ -180,7 +180,6 @@ fn start_fields(build: &BuildOptions, target: Option<&Path>) -> serde_json::Valu
     })
 }
 
-/// Builds into a file that takes its name only when it is complete, or into standard output.
 /// What is free counts only where there is a limit.
 fn prepare_memory(options: &Options) {
     if options.advanced.memory_limit == MemoryLimit::Auto {
@@ -188,6 +187,7 @@ fn prepare_memory(options: &Options) {
     }
 }
 
+/// Builds into a file that takes its name only when it is complete, or into standard output.
 fn run_build(
     options: &Options,
     mut build: BuildOptions,
