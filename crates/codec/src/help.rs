@@ -98,7 +98,7 @@ const ALGORITHMS: &[AlgorithmHelp] = &[
             ),
             (
                 "tune",
-                "flag: choose for each block by trials on a sample, unless given: lc, lp, pb, and the filter for machine code; store it if it shrinks by less than a 256th",
+                "flag: choose by trials on samples, unless given: lc, lp, pb for each part of a block, and the filter for machine code for all of it; store a block that shrinks by less than a 256th",
             ),
         ],
         note: "makes .xz streams",

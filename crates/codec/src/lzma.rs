@@ -17,7 +17,7 @@ use crate::spec::EncoderMemory;
 use filters::{BINARIES, Filter};
 use ours::Ours;
 use stream::{Compressor, Container, Settings};
-use tune::{Fixed, Model};
+use tune::{Choices, Fixed, Model};
 
 mod delta;
 mod filters;
@@ -94,7 +94,9 @@ impl LzmaOptions {
         Compressor::new().start(&settings, Container::Xz)?;
         Ok(LzmaEncoder {
             options: self.clone(),
-            ours: self.is_for_ours(block_len).then(|| Ours::new(crew)),
+            ours: self
+                .is_for_ours(block_len)
+                .then(|| Ours::new(crew, self.tune.then(|| self.fixed()))),
             compressor: Compressor::new(),
             trials: Compressor::new(),
             probe: if self.tune { Probe::new() } else { None },
@@ -185,6 +187,15 @@ impl LzmaOptions {
             lp: model.lp,
             pb: model.pb,
             filter,
+        }
+    }
+
+    /// What the user has decided.
+    fn fixed(&self) -> Fixed {
+        Fixed {
+            lc: self.lc,
+            lp: self.lp,
+            pb: self.pb,
         }
     }
 
@@ -280,13 +291,12 @@ impl LzmaEncoder {
         if !options.tune {
             return Ok(options.model());
         }
-        let fixed = Fixed {
-            lc: options.lc,
-            lp: options.lp,
-            pb: options.pb,
+        let choices = Choices {
+            fixed: options.fixed(),
+            by_part: self.ours.is_some(),
             filters: options.filters().next().is_none(),
         };
-        tune::choose(data, &fixed, &mut self.trials, self.probe.as_mut())
+        tune::choose(data, &choices, &mut self.trials, self.probe.as_mut())
     }
 }
 
@@ -417,9 +427,9 @@ mod tests {
             .collect();
         let options = durin_lzma2::Options {
             dict_len: 1 << 20,
-            lc: 3,
-            lp: 0,
-            pb: 2,
+            lc: Some(3),
+            lp: Some(0),
+            pb: Some(2),
             nice_len: 64,
             filter: None,
         };

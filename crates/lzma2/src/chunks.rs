@@ -8,6 +8,7 @@ use crate::model::{MATCH_LEN_MAX, Model, Packet, Shape};
 use crate::parse::{Input, Parser};
 use crate::price::Prices;
 use crate::range::RangeEncoder;
+use crate::shapes::Given;
 use crate::short::ShortMatches;
 
 /// A chunk stands for at most so many bytes,
@@ -38,7 +39,7 @@ enum Needs {
 /// A block is encoded in parts of about this length, by as many threads.
 ///
 /// Each begins with new statistics, which costs some kilobytes where the data stay the same, and saves as much where they
-/// change.
+/// change; and with the shape that suits it.
 const PART_LEN: usize = 8 << 20;
 /// Of what is before a part so much is looked through for short matches.
 const BEFORE_LEN: usize = 1 << 16;
@@ -46,7 +47,7 @@ const BEFORE_LEN: usize = 1 << 16;
 /// Encodes a block as one LZMA2 stream.
 pub(crate) fn encode(
     input: &Input<'_>,
-    shape: Shape,
+    given: Given,
     crew: &Crew,
     out: &mut Vec<u8>,
 ) -> Result<(), Error> {
@@ -55,8 +56,10 @@ pub(crate) fn encode(
     let part_len = len.div_ceil(count);
     let encode = |packer: &mut Packer, number: usize| {
         let start = number * part_len;
+        let part = start..len.min(start + part_len);
+        let shape = given.choose(input, part.clone());
         let mut out = Vec::new();
-        packer.encode(input, start..len.min(start + part_len), shape, &mut out);
+        packer.encode(input, part, shape, &mut out);
         out
     };
     for part in crew.each(count, count, Packer::new, encode)? {

@@ -1,9 +1,10 @@
 //! An LZMA2 encoder for blocks that are in memory as a whole, several times faster than those that search a binary tree.
 //!
 //! In: a block. Out: an `.xz` stream or the bare LZMA2 data, which every decoder reads. `finder` sorts all positions of the
-//! block and so knows the matches of each; `short` finds near matches of a few bytes; `parse` chooses packets by `price`;
-//! `model` and `range` encode them; `chunks` and `container` are the formats around. Matches of different prefixes, and
-//! packets of different parts of a block, are found by several threads, which share them and their memory as a `crew`.
+//! block and so knows the matches of each; `short` finds near matches of a few bytes; `shapes` chooses how a part of the
+//! block is modelled; `parse` chooses packets by `price`; `model` and `range` encode them; `chunks` and `container` are the
+//! formats around. Matches of different prefixes, and packets of different parts of a block, are found by several threads,
+//! which share them and their memory as a `crew`.
 //!
 //! What is written depends on the data and the options alone, on every machine.
 
@@ -24,6 +25,7 @@ mod model;
 mod parse;
 mod price;
 mod range;
+mod shapes;
 mod short;
 mod steps;
 
@@ -37,6 +39,7 @@ use finder::Finder;
 pub use memory::prefer_huge_pages;
 use model::Shape;
 use parse::Input;
+use shapes::Given;
 
 /// The longest block that can be encoded.
 pub const BLOCK_LEN_MAX: usize = 1 << 30;
@@ -71,12 +74,13 @@ impl std::error::Error for Error {}
 pub struct Options {
     /// How far back matches may reach, which is the memory that decoding takes.
     pub dict_len: u32,
-    /// How many bits of the byte before choose the statistics of a literal.
-    pub lc: u32,
+    /// How many bits of the byte before choose the statistics of a literal. This and the next two are chosen for each part
+    /// of the block where they are not given.
+    pub lc: Option<u32>,
     /// How many bits of the position choose the statistics of a literal; `lc + lp` is at most 4.
-    pub lp: u32,
+    pub lp: Option<u32>,
     /// How many bits of the position choose the statistics of packets; at most 4.
-    pub pb: u32,
+    pub pb: Option<u32>,
     /// A match of this length is taken without looking for a better one: 2 to 273.
     pub nice_len: u32,
     /// What is done to the data before.
@@ -85,8 +89,8 @@ pub struct Options {
 
 impl Options {
     fn check(&self, data: &[u8]) -> Result<(), Error> {
-        let fits = self.lc.saturating_add(self.lp) <= 4
-            && self.pb <= 4
+        let [lc, lp, pb] = [self.lc, self.lp, self.pb].map(Option::unwrap_or_default);
+        let fits = Shape::new(lc, lp, pb).is_valid()
             && (2..=273).contains(&self.nice_len)
             && self.dict_len >= DICT_LEN_MIN;
         if !fits {
@@ -196,10 +200,10 @@ fn encode(
         distance_max: options.dict_len,
         nice_len: options.nice_len,
     };
-    let shape = Shape {
+    let given = Given {
         lc: options.lc,
         lp: options.lp,
         pb: options.pb,
     };
-    chunks::encode(&input, shape, crew, out)
+    chunks::encode(&input, given, crew, out)
 }

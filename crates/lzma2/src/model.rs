@@ -153,6 +153,15 @@ pub(crate) struct Shape {
 }
 
 impl Shape {
+    pub(crate) const fn new(lc: u32, lp: u32, pb: u32) -> Self {
+        Self { lc, lp, pb }
+    }
+
+    /// Whether the format has it.
+    pub(crate) fn is_valid(self) -> bool {
+        self.lc.saturating_add(self.lp) <= 4 && self.pb <= 4
+    }
+
     #[inline]
     pub(crate) fn pos_state(self, position: usize) -> usize {
         position & ((1 << self.pb) - 1)

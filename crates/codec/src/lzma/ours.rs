@@ -8,13 +8,22 @@ use liblzma_sys as sys;
 
 use super::filters::Filter;
 use super::stream::Settings;
+use super::tune::Fixed;
 
 /// Our encoder, which works for a crew.
-pub(super) struct Ours(lzma2::Encoder);
+pub(super) struct Ours {
+    encoder: lzma2::Encoder,
+    /// It chooses `lc`, `lp` and `pb` for each part of a block, as far as they are not given.
+    given: Option<Fixed>,
+}
 
 impl Ours {
-    pub(super) fn new(crew: &Arc<lzma2::Crew>) -> Self {
-        Self(lzma2::Encoder::new(Arc::clone(crew)))
+    /// With `given` a block is modelled part by part, and otherwise as settings say.
+    pub(super) fn new(crew: &Arc<lzma2::Crew>, given: Option<Fixed>) -> Self {
+        Self {
+            encoder: lzma2::Encoder::new(Arc::clone(crew)),
+            given,
+        }
     }
 
     /// Replaces `out` by the compressed `data`.
@@ -24,15 +33,22 @@ impl Ours {
         data: &[u8],
         out: &mut Vec<u8>,
     ) -> Result<()> {
+        let Settings { lc, lp, pb, .. } = *settings;
+        let all = Fixed {
+            lc: Some(lc),
+            lp: Some(lp),
+            pb: Some(pb),
+        };
+        let Fixed { lc, lp, pb } = self.given.unwrap_or(all);
         let options = lzma2::Options {
             dict_len: settings.dict_len.unwrap_or(lzma2::DICT_LEN_MIN),
-            lc: settings.lc,
-            lp: settings.lp,
-            pb: settings.pb,
+            lc,
+            lp,
+            pb,
             nice_len: settings.nice.unwrap_or_else(|| nice_len(settings.preset)),
             filter: settings.filter.and_then(Filter::ours),
         };
-        self.0.xz(data, &options, out).map_err(error)
+        self.encoder.xz(data, &options, out).map_err(error)
     }
 }
 

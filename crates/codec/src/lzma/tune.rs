@@ -1,5 +1,7 @@
 //! Settings that suit one block: how literals and matches are modelled, and a filter for machine code.
 //!
+//! Our encoder models each part of a block as it suits that, so that only a filter is chosen for it here.
+//!
 //! In: a block. Out: what compressed a sample of it best. The sample is compressed some times by the fastest encoder,
 //! which together costs about a 50th of compressing a block of 16 MiB at level 9. Which candidates are tried follows from
 //! counts: text gets no filter, and a filter is tried only where there are instructions that it changes, or bytes that are
@@ -66,32 +68,38 @@ const CODE_SHIFT: u32 = 9;
 /// A block is text if at most one byte in 64 cannot be part of it.
 const TEXT_SHIFT: u32 = 6;
 
-/// Returns the best model for `data`; those parts of `fixed` that are given stay as they are.
+/// Returns the best model for `data`, as far as there is a choice.
 ///
 /// Without `probe` the sample alone decides on a filter.
 pub(super) fn choose(
     data: &[u8],
-    fixed: &Fixed,
+    choices: &Choices,
     compressor: &mut Compressor,
     probe: Option<&mut Probe>,
 ) -> Result<Model> {
     let sample = sample(data);
-    let mut trials = Trials::new(&sample, compressor);
+    let fixed = choices.fixed;
     let default = fixed.apply(Model::DEFAULT);
+    let is_text = is_text(&sample);
+    let may_filter = choices.filters && !is_text;
+    let machines = machine_code(&sample).filter(|_| may_filter);
+    let filters: Vec<Filter> = machines.map(Filter::Ours).collect();
+    let distance = delta::likely(&sample).filter(|_| may_filter);
+    if choices.by_part && filters.is_empty() && distance.is_none() {
+        return Ok(default);
+    }
+    let mut trials = Trials::new(&sample, compressor);
     let mut best = (default, trials.len_with(default)?);
-    if is_text(&sample) {
+    if is_text {
         let models = TEXT_MODELS.map(|model| fixed.apply(model));
         return Ok(trials.better(best, 0, models)?.0);
     }
     let models = BINARY_MODELS.map(|model| fixed.apply(model));
     best = trials.better(best, best.1 >> BINARY_SHIFT, models)?;
-    if !fixed.filters {
-        return Ok(best.0);
-    }
     let (unfiltered, len) = best;
-    let filtered = machine_code(&sample).map(|filter| unfiltered.with(Filter::Ours(filter)));
+    let filtered = filters.into_iter().map(|filter| unfiltered.with(filter));
     best = trials.better(best, len >> FILTER_SHIFT, filtered)?;
-    if let Some(distance) = delta::likely(&sample) {
+    if let Some(distance) = distance {
         let filtered = delta::MODELS.map(|model| fixed.apply(model).with(Filter::delta(distance)));
         best = trials.better(best, len >> delta::SHIFT, filtered)?;
     }
@@ -123,14 +131,22 @@ fn pays(filter: lzma2::Filter, data: &[u8], probe: Option<&mut Probe>) -> bool {
     }
 }
 
+/// What there is to choose.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Choices {
+    pub(super) fixed: Fixed,
+    /// Whether the encoder chooses for each part of a block what is not fixed.
+    pub(super) by_part: bool,
+    /// Whether filters may be chosen.
+    pub(super) filters: bool,
+}
+
 /// What the user has decided.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Fixed {
     pub(super) lc: Option<u32>,
     pub(super) lp: Option<u32>,
     pub(super) pb: Option<u32>,
-    /// Whether filters may be chosen.
-    pub(super) filters: bool,
 }
 
 impl Fixed {
@@ -256,14 +272,17 @@ mod tests {
 
     use super::*;
 
-    fn choose(data: &[u8], fixed: &Fixed) -> Result<Model> {
-        super::choose(data, fixed, &mut Compressor::new(), Probe::new().as_mut())
+    fn choose(data: &[u8], choices: &Choices) -> Result<Model> {
+        super::choose(data, choices, &mut Compressor::new(), Probe::new().as_mut())
     }
 
-    const FREE: Fixed = Fixed {
-        lc: None,
-        lp: None,
-        pb: None,
+    const FREE: Choices = Choices {
+        fixed: Fixed {
+            lc: None,
+            lp: None,
+            pb: None,
+        },
+        by_part: false,
         filters: true,
     };
 
@@ -323,11 +342,11 @@ mod tests {
         let pixels: Vec<u8> = pixels.into_iter().map(|pixel| pixel as u8).collect();
         let model = choose(&pixels, &FREE).unwrap();
         assert_eq!(model.filter, Some(Filter::delta(distance)));
-        let fixed = Fixed {
+        let unfiltered = Choices {
             filters: false,
             ..FREE
         };
-        assert_eq!(choose(&pixels, &fixed).unwrap().filter, None);
+        assert_eq!(choose(&pixels, &unfiltered).unwrap().filter, None);
     }
 
     #[test]
@@ -373,12 +392,18 @@ mod tests {
         let text: String = (0..30_000).map(&mut word).collect();
         let model = choose(text.as_bytes(), &FREE).unwrap();
         assert_eq!((model.pb, model.filter), (0, None));
+        let by_part = Choices {
+            by_part: true,
+            ..FREE
+        };
+        assert_eq!(choose(text.as_bytes(), &by_part).unwrap(), Model::DEFAULT);
         let fixed = Fixed {
             lp: Some(1),
             pb: Some(3),
-            ..FREE
+            ..FREE.fixed
         };
-        let model = choose(text.as_bytes(), &fixed).unwrap();
+        let choices = Choices { fixed, ..FREE };
+        let model = choose(text.as_bytes(), &choices).unwrap();
         assert_eq!((model.lp, model.pb), (1, 3));
         assert!(model.lc <= 3);
     }

@@ -63,8 +63,14 @@ fn threads_change_no_byte() {
         PLAIN,
         Options {
             filter: Some(Filter::X86),
-            lc: 0,
-            lp: 2,
+            lc: Some(0),
+            lp: Some(2),
+            ..PLAIN
+        },
+        Options {
+            lc: None,
+            lp: None,
+            pb: None,
             ..PLAIN
         },
     ];

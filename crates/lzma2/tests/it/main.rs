@@ -19,9 +19,9 @@ use liblzma::stream::{Action, Status, Stream};
 
 const PLAIN: Options = Options {
     dict_len: 1 << 26,
-    lc: 3,
-    lp: 0,
-    pb: 2,
+    lc: Some(3),
+    lp: Some(0),
+    pb: Some(2),
     nice_len: 64,
     filter: None,
 };

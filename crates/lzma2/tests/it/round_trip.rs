@@ -24,15 +24,45 @@ fn every_model() {
         for lp in 0..=4 - lc {
             for pb in 0..=4 {
                 let options = Options {
-                    lc,
-                    lp,
-                    pb,
+                    lc: Some(lc),
+                    lp: Some(lp),
+                    pb: Some(pb),
                     ..PLAIN
                 };
                 let len = check(&data, &options);
                 assert!(len < data.len() * 7 / 10, "{options:?}: {len}");
             }
         }
+    }
+}
+
+#[test]
+fn parts_are_modelled_by_what_is_in_them() {
+    // Two parts: text, then numbers of four bytes whose lower ones are noise.
+    const PART_LEN: usize = 9 << 19;
+    let mut data = text(PART_LEN, 3);
+    let mut numbers = Numbers::new(8);
+    let mut number = 1_u32 << 20;
+    while data.len() < 2 * PART_LEN {
+        number += numbers.below(1000) as u32;
+        data.extend(number.to_le_bytes());
+    }
+    let free = Options {
+        lc: None,
+        lp: None,
+        pb: None,
+        ..PLAIN
+    };
+    let len = check(&data, &free);
+    for (lc, lp, pb) in [(4, 0, 0), (2, 2, 2)] {
+        let same = Options {
+            lc: Some(lc),
+            lp: Some(lp),
+            pb: Some(pb),
+            ..PLAIN
+        };
+        let other = check(&data, &same);
+        assert!(len < other, "{len} of {other} with {lc}, {lp}, {pb}");
     }
 }
 
@@ -237,12 +267,18 @@ fn bare_data() {
 fn options_out_of_range() {
     let wrong = [
         Options {
-            lc: 3,
-            lp: 2,
+            lc: Some(3),
+            lp: Some(2),
             ..PLAIN
         },
-        Options { lc: 5, ..PLAIN },
-        Options { pb: 5, ..PLAIN },
+        Options {
+            lc: Some(5),
+            ..PLAIN
+        },
+        Options {
+            pb: Some(5),
+            ..PLAIN
+        },
         Options {
             nice_len: 1,
             ..PLAIN
@@ -256,8 +292,8 @@ fn options_out_of_range() {
             ..PLAIN
         },
         Options {
-            lc: u32::MAX,
-            lp: 5,
+            lc: Some(u32::MAX),
+            lp: Some(5),
             ..PLAIN
         },
     ];
@@ -273,8 +309,8 @@ proptest! {
     #[test]
     fn anything(
         parts in prop::collection::vec((prop::collection::vec(any::<u8>(), 0..30), 0_usize..400), 0..60),
-        lc in 0_u32..=4,
-        pb in 0_u32..=4,
+        lc in prop::option::of(0_u32..=4),
+        pb in prop::option::of(0_u32..=4),
         nice_len in 2_u32..=273,
     ) {
         // Each part, then a part of all that stands before it.
