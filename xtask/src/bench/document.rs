@@ -3,6 +3,7 @@
 //! A document has places for them: everything between the lines `<!-- bench: NAME -->` and `<!-- bench: end -->` is
 //! replaced by what is generated under that name.
 
+use std::collections::HashSet;
 use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
@@ -32,7 +33,9 @@ pub(super) fn rendered(sections: Vec<(String, Vec<Table>)>) -> Vec<(String, Stri
 pub(super) fn renewed(text: &str, sections: &[(String, String)]) -> Result<String> {
     let mut new = text.to_owned();
     let mut places = 0;
+    let mut names = HashSet::new();
     for (name, section) in sections {
+        ensure!(names.insert(name), "two sections are called {name}");
         let begin = format!("<!-- bench: {name} -->\n");
         let Some((before, rest)) = new.split_once(&begin) else {
             continue;
@@ -40,6 +43,7 @@ pub(super) fn renewed(text: &str, sections: &[(String, String)]) -> Result<Strin
         let (_, after) = rest
             .split_once(END)
             .with_context(|| format!("no {END} after {begin}"))?;
+        ensure!(!after.contains(&begin), "twice there: {begin}");
         new = format!("{before}{begin}\n{}\n\n{END}{after}", section.trim());
         places += 1;
     }
@@ -65,5 +69,8 @@ mod tests {
         assert_eq!(renewed(&new, &sections).unwrap(), new);
         assert!(renewed("nothing", &sections).is_err());
         assert!(renewed("<!-- bench: one -->\n", &sections).is_err());
+        // What one name stands for has to be one thing, in one place.
+        assert!(renewed(&new.repeat(2), &sections).is_err());
+        assert!(renewed(&new, &[&sections[..], &sections[..1]].concat()).is_err());
     }
 }
