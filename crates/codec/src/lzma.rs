@@ -5,7 +5,7 @@ use std::num::NonZeroU8;
 use std::sync::Arc;
 
 use durin_format::{Error, Result};
-use durin_lzma2::{Crew, EncoderBytes};
+use durin_lzma2::{Crew, EncoderBytes, Given};
 use liblzma::stream::{Action, CONCATENATED, Status, Stream};
 use liblzma_sys as sys;
 
@@ -17,7 +17,7 @@ use crate::spec::EncoderMemory;
 use filters::{BINARIES, Filter};
 use ours::Ours;
 use stream::{Compressor, Container, Settings};
-use tune::{Choices, Fixed, Model};
+use tune::{Choices, Model};
 
 mod delta;
 mod filters;
@@ -96,7 +96,7 @@ impl LzmaOptions {
             options: self.clone(),
             ours: self
                 .is_for_ours(block_len)
-                .then(|| Ours::new(crew, self.tune.then(|| self.fixed()))),
+                .then(|| Ours::new(crew, self.tune.then(|| self.given()))),
             compressor: Compressor::new(),
             trials: Compressor::new(),
             probe: if self.tune { Probe::new() } else { None },
@@ -191,8 +191,8 @@ impl LzmaOptions {
     }
 
     /// What the user has decided.
-    fn fixed(&self) -> Fixed {
-        Fixed {
+    fn given(&self) -> Given {
+        Given {
             lc: self.lc,
             lp: self.lp,
             pb: self.pb,
@@ -201,13 +201,7 @@ impl LzmaOptions {
 
     /// What is used unless a block has a better one.
     fn model(&self) -> Model {
-        let default = Model::DEFAULT;
-        Model {
-            lc: self.lc.unwrap_or(default.lc),
-            lp: self.lp.unwrap_or(default.lp),
-            pb: self.pb.unwrap_or(default.pb),
-            filter: None,
-        }
+        Model::DEFAULT.but(self.given())
     }
 }
 
@@ -292,7 +286,7 @@ impl LzmaEncoder {
             return Ok(options.model());
         }
         let choices = Choices {
-            fixed: options.fixed(),
+            given: options.given(),
             by_part: self.ours.is_some(),
             filters: options.filters().next().is_none(),
         };
@@ -427,9 +421,7 @@ mod tests {
             .collect();
         let options = durin_lzma2::Options {
             dict_len: 1 << 20,
-            lc: Some(3),
-            lp: Some(0),
-            pb: Some(2),
+            given: Given::all(3, 0, 2),
             nice_len: 64,
             filter: None,
         };

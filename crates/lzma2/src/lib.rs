@@ -37,9 +37,8 @@ pub use crew::{Crew, Member, THREADS_PER_TABLE, helped};
 pub use filter::Filter;
 use finder::Finder;
 pub use memory::prefer_huge_pages;
-use model::Shape;
 use parse::Input;
-use shapes::Given;
+pub use shapes::Given;
 
 /// The longest block that can be encoded.
 pub const BLOCK_LEN_MAX: usize = 1 << 30;
@@ -74,13 +73,8 @@ impl std::error::Error for Error {}
 pub struct Options {
     /// How far back matches may reach, which is the memory that decoding takes.
     pub dict_len: u32,
-    /// How many bits of the byte before choose the statistics of a literal. This and the next two are chosen for each part
-    /// of the block where they are not given.
-    pub lc: Option<u32>,
-    /// How many bits of the position choose the statistics of a literal; `lc + lp` is at most 4.
-    pub lp: Option<u32>,
-    /// How many bits of the position choose the statistics of packets; at most 4.
-    pub pb: Option<u32>,
+    /// How literals and positions are modelled, as far as that is not to be chosen for each part of the block.
+    pub given: Given,
     /// A match of this length is taken without looking for a better one: 2 to 273.
     pub nice_len: u32,
     /// What is done to the data before.
@@ -89,8 +83,7 @@ pub struct Options {
 
 impl Options {
     fn check(&self, data: &[u8]) -> Result<(), Error> {
-        let [lc, lp, pb] = [self.lc, self.lp, self.pb].map(Option::unwrap_or_default);
-        let fits = Shape::new(lc, lp, pb).is_valid()
+        let fits = self.given.is_valid()
             && (2..=273).contains(&self.nice_len)
             && self.dict_len >= DICT_LEN_MIN;
         if !fits {
@@ -200,10 +193,5 @@ fn encode(
         distance_max: options.dict_len,
         nice_len: options.nice_len,
     };
-    let given = Given {
-        lc: options.lc,
-        lp: options.lp,
-        pb: options.pb,
-    };
-    chunks::encode(&input, given, crew, out)
+    chunks::encode(&input, options.given, crew, out)
 }

@@ -38,6 +38,18 @@ pub(crate) struct Input<'a> {
     pub(crate) nice_len: u32,
 }
 
+impl Input<'_> {
+    /// How many bytes at `at` are those of `found`, up to `room`.
+    #[inline]
+    pub(crate) fn len_of(&self, found: Found, at: usize, room: usize) -> u32 {
+        let len = (found.len as usize).min(room);
+        if (len as u32) < self.finder.len_known_max() {
+            return len as u32;
+        }
+        equal_len(self.data, found.start as usize, at, len, room) as u32
+    }
+}
+
 /// A match by its length and its distance, less 1.
 #[derive(Clone, Copy, Debug)]
 struct Match {
@@ -244,18 +256,12 @@ impl Parser {
             }
             self.add(&mut longest, len.min(room) as u32, distance);
         }
-        let known_max = input.finder.len_known_max();
         let [farthest, nearer] = input.finder.at(at);
-        for Found { start, len } in [nearer, farthest].into_iter().flatten() {
-            let distance = at as u32 - start - 1;
-            if distance >= input.distance_max {
-                continue;
+        for found in [nearer, farthest].into_iter().flatten() {
+            let distance = at as u32 - found.start - 1;
+            if distance < input.distance_max {
+                self.add(&mut longest, input.len_of(found, at, room), distance);
             }
-            let mut len = (len as usize).min(room);
-            if len as u32 >= known_max {
-                len = equal_len(input.data, start as usize, at, len, room);
-            }
-            self.add(&mut longest, len as u32, distance);
         }
     }
 
@@ -565,7 +571,7 @@ fn repeat_index_price(model: &Model, index: u32, state: usize, pos_state: usize)
 
 /// How many bytes at `at` repeat those at that distance, less 1.
 #[inline]
-fn repeat_len(data: &[u8], at: usize, distance: u32, room: usize) -> u32 {
+pub(crate) fn repeat_len(data: &[u8], at: usize, distance: u32, room: usize) -> u32 {
     match at.checked_sub(distance as usize + 1) {
         Some(start) => equal_len(data, start, at, 0, room) as u32,
         None => 0,

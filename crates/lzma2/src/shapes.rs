@@ -5,9 +5,8 @@
 
 use std::ops::Range;
 
-use crate::bytes::equal_len;
 use crate::model::{MATCH_LEN_MAX, MATCH_LEN_MIN, Model, Packet, Shape};
-use crate::parse::Input;
+use crate::parse::{Input, repeat_len};
 use crate::range::RangeEncoder;
 use crate::steps::{LITERAL, Step};
 
@@ -29,24 +28,46 @@ const PIECE_LEN: usize = 1 << 14;
 /// So many pieces only teach the models where there is more than the sample: large models learn slowly.
 const LEARNING_COUNT: usize = 8;
 
-/// What of a shape is given; the rest is chosen for each part.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Given {
-    pub(crate) lc: Option<u32>,
-    pub(crate) lp: Option<u32>,
-    pub(crate) pb: Option<u32>,
+/// What is given of how literals and positions are modelled; the rest is chosen for each part of a block.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Given {
+    /// How many bits of the byte before choose the statistics of a literal.
+    pub lc: Option<u32>,
+    /// How many bits of the position choose the statistics of a literal; `lc + lp` is at most 4.
+    pub lp: Option<u32>,
+    /// How many bits of the position choose the statistics of packets; at most 4.
+    pub pb: Option<u32>,
 }
 
 impl Given {
+    /// Nothing is chosen.
+    #[must_use]
+    pub const fn all(lc: u32, lp: u32, pb: u32) -> Self {
+        Self {
+            lc: Some(lc),
+            lp: Some(lp),
+            pb: Some(pb),
+        }
+    }
+
+    /// `shape` with what is given.
+    fn apply(self, shape: Shape) -> Shape {
+        Shape {
+            lc: self.lc.unwrap_or(shape.lc),
+            lp: self.lp.unwrap_or(shape.lp),
+            pb: self.pb.unwrap_or(shape.pb),
+        }
+    }
+
+    pub(crate) fn is_valid(self) -> bool {
+        self.apply(Shape::new(0, 0, 0)).is_valid()
+    }
+
     /// All shapes that may be chosen, each once.
     fn shapes(self) -> Vec<Shape> {
         let mut shapes = Vec::new();
         for shape in SHAPES {
-            let shape = Shape {
-                lc: self.lc.unwrap_or(shape.lc),
-                lp: self.lp.unwrap_or(shape.lp),
-                pb: self.pb.unwrap_or(shape.pb),
-            };
+            let shape = self.apply(shape);
             if shape.is_valid() && !shapes.contains(&shape) {
                 shapes.push(shape);
             }
@@ -117,14 +138,10 @@ fn encode(input: &Input<'_>, piece: Range<usize>, trials: &mut [Trial]) {
 
 /// The longest match, rather one at a distance that was used lately.
 fn hasty(input: &Input<'_>, at: usize, repeats: &[u32; 4]) -> Step {
-    let data = input.data;
-    let room = (data.len() - at).min(MATCH_LEN_MAX as usize);
+    let room = (input.data.len() - at).min(MATCH_LEN_MAX as usize);
     let mut best = LITERAL;
     for (index, distance) in (0_u32..).zip(*repeats) {
-        let Some(start) = at.checked_sub(distance as usize + 1) else {
-            continue;
-        };
-        let len = equal_len(data, start, at, 0, room) as u32;
+        let len = repeat_len(input.data, at, distance, room);
         if len >= MATCH_LEN_MIN && len > best.len {
             let packet = Packet::Repeat(index);
             best = Step { packet, len };
@@ -138,14 +155,10 @@ fn hasty(input: &Input<'_>, at: usize, repeats: &[u32; 4]) -> Step {
         return best;
     };
     let distance = at as u32 - found.start - 1;
-    let mut len = (found.len as usize).min(room);
-    if len as u32 >= input.finder.len_known_max() {
-        len = equal_len(data, found.start as usize, at, len, room);
-    }
+    let len = input.len_of(found, at, room);
     // What is far away has to be longer than a repeat, and than the literals in its place.
     let far = u32::from(distance > 1 << 12) + u32::from(distance > 1 << 20);
     let packet = Packet::Match(distance);
-    let len = len as u32;
     if distance < input.distance_max && len > (best.len + 1).max(MATCH_LEN_MIN + far) {
         best = Step { packet, len };
     }
@@ -157,12 +170,6 @@ mod tests {
     use super::*;
     use crate::crew::Crew;
     use crate::finder::Finder;
-
-    const FREE: Given = Given {
-        lc: None,
-        lp: None,
-        pb: None,
-    };
 
     fn choose(data: &[u8], given: Given) -> Shape {
         let mut finder = Finder::default();
@@ -203,9 +210,9 @@ mod tests {
 
     #[test]
     fn shapes_suit_what_is_in_a_part() {
-        let numbers = choose(&numbers(3 << 20), FREE);
+        let numbers = choose(&numbers(3 << 20), Given::default());
         assert!(numbers.lp == 2 && numbers.pb == 2, "{numbers:?}");
-        let text = choose(&text(3 << 20), FREE);
+        let text = choose(&text(3 << 20), Given::default());
         assert_eq!((text.lc, text.lp), (4, 0), "{text:?}");
     }
 
@@ -214,7 +221,7 @@ mod tests {
         let given = Given {
             lp: Some(1),
             pb: Some(3),
-            ..FREE
+            ..Given::default()
         };
         let shape = choose(&text(100_000), given);
         assert_eq!((shape.lp, shape.pb), (1, 3));
@@ -222,7 +229,7 @@ mod tests {
         for lp in 0..=4 {
             let given = Given {
                 lp: Some(lp),
-                ..FREE
+                ..Given::default()
             };
             assert_eq!(choose(&text(1000), given).lp, lp);
         }
@@ -231,7 +238,7 @@ mod tests {
     #[test]
     fn any_data_have_a_shape() {
         for data in [&b""[..], b"a", b"abababab", &[0; 100_000]] {
-            choose(data, FREE);
+            choose(data, Given::default());
         }
     }
 }

@@ -8,18 +8,17 @@ use liblzma_sys as sys;
 
 use super::filters::Filter;
 use super::stream::Settings;
-use super::tune::Fixed;
 
 /// Our encoder, which works for a crew.
 pub(super) struct Ours {
     encoder: lzma2::Encoder,
     /// It chooses `lc`, `lp` and `pb` for each part of a block, as far as they are not given.
-    given: Option<Fixed>,
+    given: Option<lzma2::Given>,
 }
 
 impl Ours {
     /// With `given` a block is modelled part by part, and otherwise as settings say.
-    pub(super) fn new(crew: &Arc<lzma2::Crew>, given: Option<Fixed>) -> Self {
+    pub(super) fn new(crew: &Arc<lzma2::Crew>, given: Option<lzma2::Given>) -> Self {
         Self {
             encoder: lzma2::Encoder::new(Arc::clone(crew)),
             given,
@@ -34,17 +33,9 @@ impl Ours {
         out: &mut Vec<u8>,
     ) -> Result<()> {
         let Settings { lc, lp, pb, .. } = *settings;
-        let all = Fixed {
-            lc: Some(lc),
-            lp: Some(lp),
-            pb: Some(pb),
-        };
-        let Fixed { lc, lp, pb } = self.given.unwrap_or(all);
         let options = lzma2::Options {
             dict_len: settings.dict_len.unwrap_or(lzma2::DICT_LEN_MIN),
-            lc,
-            lp,
-            pb,
+            given: self.given.unwrap_or(lzma2::Given::all(lc, lp, pb)),
             nice_len: settings.nice.unwrap_or_else(|| nice_len(settings.preset)),
             filter: settings.filter.and_then(Filter::ours),
         };

@@ -41,6 +41,15 @@ impl Model {
         }
     }
 
+    pub(super) fn but(self, given: lzma2::Given) -> Self {
+        Self {
+            lc: given.lc.unwrap_or(self.lc),
+            lp: given.lp.unwrap_or(self.lp),
+            pb: given.pb.unwrap_or(self.pb),
+            ..self
+        }
+    }
+
     pub(super) fn with(self, filter: Filter) -> Self {
         Self {
             filter: Some(filter),
@@ -78,29 +87,32 @@ pub(super) fn choose(
     probe: Option<&mut Probe>,
 ) -> Result<Model> {
     let sample = sample(data);
-    let fixed = choices.fixed;
-    let default = fixed.apply(Model::DEFAULT);
+    let given = choices.given;
+    let default = Model::DEFAULT.but(given);
     let is_text = is_text(&sample);
-    let may_filter = choices.filters && !is_text;
-    let machines = machine_code(&sample).filter(|_| may_filter);
-    let filters: Vec<Filter> = machines.map(Filter::Ours).collect();
-    let distance = delta::likely(&sample).filter(|_| may_filter);
+    let mut filters: Vec<Filter> = Vec::new();
+    let mut distance = None;
+    if choices.filters && !is_text {
+        filters.extend(machine_code(&sample).map(Filter::Ours));
+        distance = delta::likely(&sample);
+    }
     if choices.by_part && filters.is_empty() && distance.is_none() {
         return Ok(default);
     }
     let mut trials = Trials::new(&sample, compressor);
     let mut best = (default, trials.len_with(default)?);
     if is_text {
-        let models = TEXT_MODELS.map(|model| fixed.apply(model));
+        let models = TEXT_MODELS.map(|model| model.but(given));
         return Ok(trials.better(best, 0, models)?.0);
     }
-    let models = BINARY_MODELS.map(|model| fixed.apply(model));
+    // Also if a part gets a model of its own later: a filter has to save more than another model does.
+    let models = BINARY_MODELS.map(|model| model.but(given));
     best = trials.better(best, best.1 >> BINARY_SHIFT, models)?;
     let (unfiltered, len) = best;
     let filtered = filters.into_iter().map(|filter| unfiltered.with(filter));
     best = trials.better(best, len >> FILTER_SHIFT, filtered)?;
     if let Some(distance) = distance {
-        let filtered = delta::MODELS.map(|model| fixed.apply(model).with(Filter::delta(distance)));
+        let filtered = delta::MODELS.map(|model| model.but(given).with(Filter::delta(distance)));
         best = trials.better(best, len >> delta::SHIFT, filtered)?;
     }
     let filter = best.0.filter.and_then(Filter::ours);
@@ -134,30 +146,12 @@ fn pays(filter: lzma2::Filter, data: &[u8], probe: Option<&mut Probe>) -> bool {
 /// What there is to choose.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Choices {
-    pub(super) fixed: Fixed,
-    /// Whether the encoder chooses for each part of a block what is not fixed.
+    /// What the user has decided.
+    pub(super) given: lzma2::Given,
+    /// Whether the encoder chooses for each part of a block what is not given.
     pub(super) by_part: bool,
     /// Whether filters may be chosen.
     pub(super) filters: bool,
-}
-
-/// What the user has decided.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Fixed {
-    pub(super) lc: Option<u32>,
-    pub(super) lp: Option<u32>,
-    pub(super) pb: Option<u32>,
-}
-
-impl Fixed {
-    fn apply(self, model: Model) -> Model {
-        Model {
-            lc: self.lc.unwrap_or(model.lc),
-            lp: self.lp.unwrap_or(model.lp),
-            pb: self.pb.unwrap_or(model.pb),
-            filter: model.filter,
-        }
-    }
 }
 
 /// Compresses as fast as possible.
@@ -277,7 +271,7 @@ mod tests {
     }
 
     const FREE: Choices = Choices {
-        fixed: Fixed {
+        given: lzma2::Given {
             lc: None,
             lp: None,
             pb: None,
@@ -397,12 +391,12 @@ mod tests {
             ..FREE
         };
         assert_eq!(choose(text.as_bytes(), &by_part).unwrap(), Model::DEFAULT);
-        let fixed = Fixed {
+        let given = lzma2::Given {
             lp: Some(1),
             pb: Some(3),
-            ..FREE.fixed
+            ..FREE.given
         };
-        let choices = Choices { fixed, ..FREE };
+        let choices = Choices { given, ..FREE };
         let model = choose(text.as_bytes(), &choices).unwrap();
         assert_eq!((model.lp, model.pb), (1, 3));
         assert!(model.lc <= 3);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::thread;
 
-use durin_lzma2::{Crew, Encoder, Filter, Options};
+use durin_lzma2::{Crew, Encoder, Filter, Given, Options};
 
 use crate::data::{Numbers, copies, text};
 use crate::{PLAIN, check, decode, encode};
@@ -63,14 +63,11 @@ fn threads_change_no_byte() {
         PLAIN,
         Options {
             filter: Some(Filter::X86),
-            lc: Some(0),
-            lp: Some(2),
+            given: Given::all(0, 2, 2),
             ..PLAIN
         },
         Options {
-            lc: None,
-            lp: None,
-            pb: None,
+            given: Given::default(),
             ..PLAIN
         },
     ];

@@ -14,14 +14,12 @@ mod stored;
 
 use std::sync::Arc;
 
-use durin_lzma2::{Crew, Encoder, Options};
+use durin_lzma2::{Crew, Encoder, Given, Options};
 use liblzma::stream::{Action, Status, Stream};
 
 const PLAIN: Options = Options {
     dict_len: 1 << 26,
-    lc: Some(3),
-    lp: Some(0),
-    pb: Some(2),
+    given: Given::all(3, 0, 2),
     nice_len: 64,
     filter: None,
 };

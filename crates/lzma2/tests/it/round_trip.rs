@@ -1,6 +1,6 @@
 //! Round trips of ordinary data with every option.
 
-use durin_lzma2::{Error, Filter, Options};
+use durin_lzma2::{Error, Filter, Given, Options};
 use proptest::prelude::*;
 
 use crate::data::{Numbers, copies, machine_code, text};
@@ -24,9 +24,7 @@ fn every_model() {
         for lp in 0..=4 - lc {
             for pb in 0..=4 {
                 let options = Options {
-                    lc: Some(lc),
-                    lp: Some(lp),
-                    pb: Some(pb),
+                    given: Given::all(lc, lp, pb),
                     ..PLAIN
                 };
                 let len = check(&data, &options);
@@ -48,17 +46,13 @@ fn parts_are_modelled_by_what_is_in_them() {
         data.extend(number.to_le_bytes());
     }
     let free = Options {
-        lc: None,
-        lp: None,
-        pb: None,
+        given: Given::default(),
         ..PLAIN
     };
     let len = check(&data, &free);
     for (lc, lp, pb) in [(4, 0, 0), (2, 2, 2)] {
         let same = Options {
-            lc: Some(lc),
-            lp: Some(lp),
-            pb: Some(pb),
+            given: Given::all(lc, lp, pb),
             ..PLAIN
         };
         let other = check(&data, &same);
@@ -267,16 +261,15 @@ fn bare_data() {
 fn options_out_of_range() {
     let wrong = [
         Options {
-            lc: Some(3),
-            lp: Some(2),
+            given: Given::all(3, 2, 2),
             ..PLAIN
         },
         Options {
-            lc: Some(5),
+            given: Given::all(5, 0, 2),
             ..PLAIN
         },
         Options {
-            pb: Some(5),
+            given: Given::all(3, 0, 5),
             ..PLAIN
         },
         Options {
@@ -292,8 +285,7 @@ fn options_out_of_range() {
             ..PLAIN
         },
         Options {
-            lc: Some(u32::MAX),
-            lp: Some(5),
+            given: Given::all(u32::MAX, 5, 2),
             ..PLAIN
         },
     ];
@@ -323,7 +315,8 @@ proptest! {
                 data.push(byte);
             }
         }
-        let options = Options { lc, pb, nice_len, ..PLAIN };
+        let given = Given { lc, pb, ..PLAIN.given };
+        let options = Options { given, nice_len, ..PLAIN };
         let xz = encode(&data, &options);
         prop_assert_eq!(decode(&xz, data.len()), data);
     }
