@@ -90,3 +90,21 @@ fn ask_for_huge_pages<T>(memory: Range<*mut T>) {
 
 #[cfg(not(target_os = "linux"))]
 fn ask_for_huge_pages<T>(_: Range<*mut T>) {}
+
+/// Has the processor fetch an entry that will be needed soon: nothing else tells it where that is.
+#[cfg(target_arch = "x86_64")]
+#[expect(
+    unsafe_code,
+    reason = "there is no other way to say so to the processor"
+)]
+#[inline]
+pub(crate) fn prefetch<T>(table: &[T], at: usize) {
+    use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+    if let Some(entry) = table.get(at) {
+        // SAFETY: this instruction is part of all processors of the architecture, and does not fault.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(entry).cast()) }
+    }
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+pub(crate) fn prefetch<T>(_: &[T], _: usize) {}

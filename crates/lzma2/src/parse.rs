@@ -245,7 +245,7 @@ impl Parser {
     fn find(&mut self, input: &Input<'_>, short: &mut ShortMatches, at: usize, room: usize) {
         self.match_count = 0;
         let mut longest = 1;
-        for Candidate { start, len } in short.at(input.data, at) {
+        for Candidate { start, len } in short.at(input, at) {
             let distance = (at as u32).wrapping_sub(start).wrapping_sub(1);
             if len <= longest || distance >= input.distance_max {
                 continue;

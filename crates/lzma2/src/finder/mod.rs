@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::Error;
 use crate::crew::{Crew, THREADS_PER_TABLE};
-use crate::memory::grow;
+use crate::memory::{grow, prefetch};
 use sort::Bucket;
 
 /// Matches are told apart up to this length; longer ones are found at the nearest place that shares so many bytes.
@@ -92,11 +92,13 @@ impl Default for Finder {
 impl Finder {
     /// The memory for a block of that length, in bytes: to have its matches, and for each thread that finds them.
     pub(crate) fn bytes(len: usize) -> [u64; 2] {
+        /// A position, its copy, and the byte.
+        const BYTES_PER_POSITION: usize = 2 * size_of::<u32>() + 1;
         let table = len as u64 * size_of::<AtomicU64>() as u64;
-        let bytes = |share: usize| (room(len, share) * size_of::<u32>()) as u64;
-        // At worst all positions that are there at a time are in one bucket, which is copied to be split. Of prefixes that
-        // are more frequent than others by far, there are few: one at a time, hardly more.
-        let [range, prefix] = [POSITIONS_SHARE, PREFIX_SHARE].map(|share| bytes(share) * 2);
+        // At worst all positions that are there at a time are in one bucket, which is copied to be split, with a byte of
+        // each. Of prefixes that are more frequent than others by far, there are few: one at a time, hardly more.
+        let [range, prefix] = [POSITIONS_SHARE, PREFIX_SHARE]
+            .map(|share| (room(len, share) * BYTES_PER_POSITION) as u64);
         [table + (prefix - range), range]
     }
 
@@ -142,6 +144,20 @@ impl Finder {
             self.packing.unpack(packed as u32),
             self.packing.unpack((packed >> 32) as u32),
         ]
+    }
+
+    /// The matches of `position` come soon.
+    #[inline]
+    fn prepare(&self, position: u32) {
+        prefetch(&self.table, position as usize);
+    }
+
+    #[inline]
+    fn put(&self, position: u32, matches: [Option<Found>; 2]) {
+        let [longest, near] =
+            matches.map(|found| found.map_or(0, |found| self.packing.pack(found)));
+        let packed = u64::from(near) << 32 | u64::from(longest);
+        self.table[position as usize].store(packed, Ordering::Relaxed);
     }
 
     /// Lengths from this one on may be greater than they say.
@@ -191,10 +207,8 @@ impl Filling<'_> {
         }
         let [room, room_max] =
             [POSITIONS_SHARE, PREFIX_SHARE].map(|share| room(self.data.len(), share));
-        grow(
-            &mut sorter.positions,
-            (total as usize).clamp(room, room_max),
-        )?;
+        let wanted = (total as usize).clamp(room, room_max);
+        grow(&mut sorter.positions, wanted)?;
         if total as usize > room_max {
             self.in_parts(sorter, prefixes.start, room_max);
             return Ok(());
@@ -233,19 +247,8 @@ impl Filling<'_> {
     }
 
     fn bucket(&self, sorter: &mut Sorter, range: Range<usize>) {
-        let Finder { table, packing } = self.finder;
         let Sorter { positions, bucket } = sorter;
-        bucket.each_match(
-            self.data,
-            &mut positions[range],
-            2,
-            &mut |position, matches| {
-                let [longest, near] =
-                    matches.map(|found| found.map_or(0, |found| packing.pack(found)));
-                let packed = u64::from(near) << 32 | u64::from(longest);
-                table[position as usize].store(packed, Ordering::Relaxed);
-            },
-        );
+        bucket.each_match(self.data, &mut positions[range], 2, self.finder);
     }
 }
 

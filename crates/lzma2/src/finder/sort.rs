@@ -1,7 +1,7 @@
 //! Sorts the positions of a bucket by the bytes that follow.
 
 use super::tree::Tree;
-use super::{DEPTH_MAX, Found};
+use super::{DEPTH_MAX, Finder, Found};
 use crate::bytes::{equal_len, key8};
 
 /// How many bytes are compared at a time: they share 64 bits with the index of their position.
@@ -20,8 +20,10 @@ const SMALL_LEN_MAX: usize = 32;
 #[derive(Debug, Default)]
 pub(super) struct Bucket {
     keys: Vec<u64>,
-    /// Positions that are being distributed.
+    /// Positions that are being distributed,
     scratch: Vec<u32>,
+    /// and the byte of each that says where to.
+    bytes: Vec<u8>,
     shared: Vec<u8>,
     groups: Vec<Group>,
     tree: Tree,
@@ -36,31 +38,31 @@ struct Group {
 }
 
 impl Bucket {
-    /// Calls `each` with every one of `positions`, which share `depth` bytes, and its matches.
+    /// Puts the matches of every one of `positions`, which share `depth` bytes.
     pub(super) fn each_match(
         &mut self,
         data: &[u8],
         positions: &mut [u32],
         depth: usize,
-        each: &mut impl FnMut(u32, [Option<Found>; 2]),
+        finder: &Finder,
     ) {
         match positions {
             [] => {}
-            [only] => each(*only, [None, None]),
+            [only] => finder.put(*only, [None, None]),
             _ if positions.len() > BUCKET_LEN_MAX && depth < DEPTH_MAX => {
                 let (ends, depth) = self.split(data, positions, depth);
                 let mut rest = positions;
                 for len in ends {
                     let (part, after) = rest.split_at_mut(len as usize);
-                    self.each_match(data, part, depth, each);
+                    self.each_match(data, part, depth, finder);
                     rest = after;
                 }
             }
-            _ if positions.len() > BUCKET_LEN_MAX => nearest(positions, each),
+            _ if positions.len() > BUCKET_LEN_MAX => nearest(positions, finder),
             _ => {
                 self.sort(data, positions, depth);
                 self.tree.build(&self.keys, INDEX_MASK, &self.shared);
-                self.tree.each_match(positions, each);
+                self.tree.each_match(positions, finder);
             }
         }
     }
@@ -70,13 +72,13 @@ impl Bucket {
     /// The last position of the block has no next byte; it counts as a zero.
     fn split(&mut self, data: &[u8], positions: &mut [u32], depth: usize) -> ([u32; 256], usize) {
         let mut depth = depth;
-        let next = |position: u32, depth: usize| {
-            usize::from(data.get(position as usize + depth).copied().unwrap_or(0))
-        };
         loop {
+            let next = |position: u32| data.get(position as usize + depth).copied().unwrap_or(0);
+            self.bytes.clear();
+            self.bytes.extend(positions.iter().copied().map(next));
             let mut counts = [0; 256];
-            for position in &*positions {
-                counts[next(*position, depth)] += 1;
+            for byte in &self.bytes {
+                counts[usize::from(*byte)] += 1;
             }
             let shared = depth + 1;
             // All the same: nothing to move.
@@ -98,8 +100,8 @@ impl Bucket {
             }
             self.scratch.clear();
             self.scratch.extend_from_slice(positions);
-            for position in &self.scratch {
-                let offset = &mut offsets[next(*position, depth)];
+            for (position, byte) in self.scratch.iter().zip(&self.bytes) {
+                let offset = &mut offsets[usize::from(*byte)];
                 positions[*offset] = *position;
                 *offset += 1;
             }
@@ -207,14 +209,14 @@ impl Bucket {
 }
 
 /// All of `positions` share as many bytes as are told apart.
-fn nearest(positions: &[u32], each: &mut impl FnMut(u32, [Option<Found>; 2])) {
+fn nearest(positions: &[u32], finder: &Finder) {
     let mut before = None;
     for position in positions {
         let found = before.map(|start| Found {
             start,
             len: DEPTH_MAX as u32,
         });
-        each(*position, [found, None]);
+        finder.put(*position, [found, None]);
         before = Some(*position);
     }
 }

@@ -6,10 +6,13 @@
 //! position to the root meets the nearest match of each length. Ways are cut short where one was walked before: an
 //! interval that was visited points to its position, whose link leads on upwards.
 
-use super::Found;
+use super::{Finder, Found};
 
 /// Intervals that share less are not matches worth keeping: shorter ones are found by tables of their own.
 const LEN_MIN: u32 = 3;
+
+/// So many positions ahead the place for the matches is made ready.
+const LOOKAHEAD: usize = 16;
 
 const INDEX_BITS: u32 = 24;
 const INDEX_MASK: u32 = (1 << INDEX_BITS) - 1;
@@ -72,15 +75,14 @@ impl Tree {
         }
     }
 
-    /// Calls `each` with every position and its matches.
-    pub(super) fn each_match(
-        &mut self,
-        positions: &[u32],
-        each: &mut impl FnMut(u32, [Option<Found>; 2]),
-    ) {
+    /// Puts the matches of every position.
+    pub(super) fn each_match(&mut self, positions: &[u32], finder: &Finder) {
         for (index, position) in (1_u32..).zip(positions) {
+            if let Some(later) = positions.get(index as usize + LOOKAHEAD) {
+                finder.prepare(*later);
+            }
             let matches = self.visit(positions, index, *position);
-            each(*position, matches);
+            finder.put(*position, matches);
         }
     }
 
