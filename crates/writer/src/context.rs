@@ -18,6 +18,8 @@ pub(crate) struct Context<'a> {
     pub(crate) events: &'a dyn Events,
     /// Set by the user, or by a stage that has failed.
     cancel: &'a AtomicBool,
+    /// The size of a block, as a power of two; once files were looked at, what is right for so much data.
+    pub(crate) block_size_bits: u32,
     /// Has blocks sampled instead of compressed, where only an estimate is wanted.
     pub(crate) sampler: Option<&'a Arc<Sampler>>,
 }
@@ -34,8 +36,14 @@ impl<'a> Context<'a> {
             stats,
             events,
             cancel,
+            block_size_bits: options.block_size_bits,
             sampler: None,
         }
+    }
+
+    /// The size of a block in bytes.
+    pub(crate) fn block_size(&self) -> u32 {
+        1 << self.block_size_bits
     }
 
     /// Counts and reports what is missing from the image; the build goes on.

@@ -19,7 +19,7 @@ pub(crate) fn count_small_files(
     chunks: &Chunks,
 ) {
     let stats = context.stats;
-    let block_size = u64::from(context.options.block_size());
+    let block_size = u64::from(context.block_size());
     let mut touched = Vec::new();
     for content in 0..contents.len() {
         let size = contents.files(content).first();

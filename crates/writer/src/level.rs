@@ -7,7 +7,7 @@ use durin_codec::Spec;
 use durin_format::Result;
 
 use crate::memory;
-use crate::options::Order;
+use crate::options::{Order, SmallTree};
 
 /// The highest level.
 pub const LEVEL_MAX: usize = 9;
@@ -19,6 +19,8 @@ pub const LEVEL_DEFAULT: u8 = 6;
 pub struct LevelDefaults {
     /// The size of a block, as a power of two.
     pub block_size_bits: u32,
+    /// What holds instead for trees that have little data.
+    pub small_tree: Option<SmallTree>,
     /// The size at which blocks of contents that are unlike each other end, as a power of two.
     pub mixed_block_size_bits: u32,
     /// How long repetitions are that are surely found, as a power of two; 0 searches for none.
@@ -46,6 +48,7 @@ const fn row(
 ) -> LevelDefaults {
     LevelDefaults {
         block_size_bits: bits,
+        small_tree: None,
         mixed_block_size_bits: bits,
         window_size: window.0,
         window_step: window.1,
@@ -70,12 +73,16 @@ const ZSTD_6: &str = "zstd:level=20:strat=8:slog=4:tlen=64:tune";
 /// 4 to 6% smaller than zstd at level 22 in the same time, 15% for machine code; read seven times more slowly.
 /// Takes a match at once only if it is as long as can be: text with long repetitions becomes smaller by a hundredth.
 const LZMA_7: &str = "lzma:level=9:nice=273:tune";
-/// What the larger blocks cost in time is saved by taking matches of 48 bytes at once.
-const LZMA_8: &str = "lzma:level=9:nice=48:tune";
-/// The same, of 64 bytes. Of 128 takes a fifteenth more time for a fifth of a percent.
-const LZMA_9: &str = "lzma:level=9:tune";
+/// What the larger blocks cost in time is saved by taking matches of 96 bytes at once.
+const LZMA_8: &str = "lzma:level=9:nice=96:tune";
+/// As level 7, in the larger blocks.
+const LZMA_9: &str = LZMA_7;
 /// Columns of numbers of 1, 2 and 4 bytes say more by their position than by the byte before: 1% smaller than the default.
 const LZMA_METADATA: &str = "lzma:level=9:lc=0:lp=2:pb=2";
+
+/// `xz -9` looks back over 64 MiB from everywhere: in a tree of two or three blocks, much of one of them begins with nothing
+/// to look back at.
+const SMALL_TREE_LEN_MAX: u64 = 128 << 20;
 
 // Measured in docs/levels.md.
 const LEVELS: [LevelDefaults; LEVEL_MAX + 1] = [
@@ -98,12 +105,23 @@ const LEVELS: [LevelDefaults; LEVEL_MAX + 1] = [
         mixed_block_size_bits: 22,
         ..row(24, (8, 2), ZSTD_6, "zstd:level=16", "zstd:level=22")
     },
-    row(25, (8, 2), LZMA_7, "zstd:level=16", LZMA_METADATA),
-    row(26, (8, 2), LZMA_8, "zstd:level=16", LZMA_METADATA),
-    row(26, (8, 2), LZMA_9, "zstd:level=16", LZMA_METADATA),
+    row(25, (8, 2), LZMA_7, "zstd:level=16", LZMA_METADATA).and_small_trees(26),
+    row(26, (8, 2), LZMA_8, "zstd:level=16", LZMA_METADATA).and_small_trees(27),
+    row(26, (8, 2), LZMA_9, "zstd:level=16", LZMA_METADATA).and_small_trees(27),
 ];
 
 impl LevelDefaults {
+    /// Up to [`SMALL_TREE_LEN_MAX`] bytes of data go into blocks of `2^bits` bytes.
+    const fn and_small_trees(mut self, bits: u32) -> Self {
+        self.small_tree = Some(SmallTree {
+            data_len_max: SMALL_TREE_LEN_MAX,
+            block_size_bits: bits,
+        });
+        // All of them are of full size.
+        self.mixed_block_size_bits = bits;
+        self
+    }
+
     /// Returns the presets of `level`, or nothing above [`LEVEL_MAX`].
     #[must_use]
     pub fn of(level: usize) -> Option<Self> {
@@ -120,10 +138,12 @@ impl LevelDefaults {
         /// Levels up to the default have these at most, which take less than most limits.
         const USUAL_BITS: u32 = 24;
         let spec = Spec::parse(self.compression)?;
-        while self.block_size_bits > USUAL_BITS
-            && memory::least(&spec, self.block_size_bits) > limit
-        {
-            self.block_size_bits -= 1;
+        let of_small_trees = self.small_tree.iter_mut();
+        let of_small_trees = of_small_trees.map(|small| &mut small.block_size_bits);
+        for bits in of_small_trees.chain([&mut self.block_size_bits]) {
+            while *bits > USUAL_BITS && memory::least(&spec, *bits) > limit {
+                *bits -= 1;
+            }
         }
         Ok(())
     }
@@ -183,6 +203,15 @@ mod tests {
         assert_eq!((bits(9, 768 << 20), bits(9, 1 << 20)), (25, 24));
         assert_eq!((bits(7, u64::MAX), bits(7, 256 << 20)), (25, 24));
         assert_eq!((bits(8, u64::MAX), bits(8, 768 << 20)), (26, 25));
+        let of_small_trees = |limit| {
+            let mut row = LevelDefaults::of(7).expect("a level");
+            row.fit(limit).expect("compressions that can be used");
+            row.small_tree.map(|small| small.block_size_bits)
+        };
+        assert_eq!(
+            [u64::MAX, 768 << 20, 1 << 20].map(of_small_trees),
+            [Some(26), Some(25), Some(24)]
+        );
         for level in 0..=usize::from(LEVEL_DEFAULT) {
             assert_eq!(
                 Some(bits(level, 0)),

@@ -77,7 +77,9 @@ pub use category::CATEGORY_NAMES;
 pub use category_presets::{CategoryPresets, usual_categorizers};
 pub use estimate::Estimate;
 pub use memory::{Compressors, automatic_memory_limit, peak_bytes};
-pub use options::{BuildOptions, Input, NilsimsaOptions, Order, PackOptions, TimeResolution};
+pub use options::{
+    BuildOptions, Input, NilsimsaOptions, Order, PackOptions, SmallTree, TimeResolution,
+};
 #[doc(hidden)]
 pub use order::MadeUp;
 pub use per_category::PerCategory;

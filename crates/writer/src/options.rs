@@ -25,6 +25,15 @@ pub(crate) const BLOCK_SIZE_BITS_MAX: u32 = 30;
 
 pub(crate) const SECOND_NS: u64 = 1_000_000_000;
 
+/// The blocks of trees that have little data: few large ones take no more memory than many smaller ones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SmallTree {
+    /// The most data, in bytes: files that are equal count once, and holes do not count.
+    pub data_len_max: u64,
+    /// The size of a block, as a power of two.
+    pub block_size_bits: u32,
+}
+
 /// Everything that decides how an image is built, and all that decides its bytes.
 #[derive(Clone, Debug)]
 pub struct BuildOptions {
@@ -40,6 +49,8 @@ pub struct BuildOptions {
     pub exclude_ids: Vec<(u64, u64)>,
     /// The size of a block, as a power of two.
     pub block_size_bits: u32,
+    /// What holds instead for trees that have little data.
+    pub small_tree: Option<SmallTree>,
     /// The size at which blocks of contents that are unlike each other end, as a power of two; those of contents that are
     /// alike, and all but those with zstd, are as large as `block_size_bits` says.
     pub mixed_block_size_bits: u32,
@@ -354,6 +365,7 @@ impl BuildOptions {
             remove_empty_dirs: false,
             exclude_ids: Vec::new(),
             block_size_bits: 24,
+            small_tree: None,
             mixed_block_size_bits: 24,
             compression: Spec::NULL.into(),
             schema_compression: Spec::NULL,
@@ -399,7 +411,11 @@ impl BuildOptions {
                 "a hollow image consists of holes, which were ruled out",
             ));
         }
-        for bits in [self.block_size_bits, self.mixed_block_size_bits] {
+        let of_small_tree = self.small_tree.map(|small| small.block_size_bits);
+        for bits in [self.block_size_bits, self.mixed_block_size_bits]
+            .into_iter()
+            .chain(of_small_tree)
+        {
             if !(BLOCK_SIZE_BITS_MIN..=BLOCK_SIZE_BITS_MAX).contains(&bits) {
                 return Err(Error::invalid_input(format!(
                     "block size 2^{bits}: it must lie between 2^{BLOCK_SIZE_BITS_MIN} and 2^{BLOCK_SIZE_BITS_MAX}",
@@ -471,9 +487,12 @@ impl BuildOptions {
         Ok(())
     }
 
-    /// The size of a block in bytes.
-    pub(crate) fn block_size(&self) -> u32 {
-        1 << self.block_size_bits
+    /// The size of the blocks of a tree with so many bytes of data, as a power of two.
+    pub(crate) fn block_size_bits_of(&self, data_len: u64) -> u32 {
+        match self.small_tree {
+            Some(small) if data_len <= small.data_len_max => small.block_size_bits,
+            _ => self.block_size_bits,
+        }
     }
 }
 

@@ -18,10 +18,11 @@ use crate::category::Stream;
 use crate::coding::Coding;
 use crate::compress;
 use crate::context::Context;
+use crate::dedupe::Contents;
 use crate::emit::Emitter;
 use crate::estimate::{Estimate, thin_streams};
 use crate::figures;
-use crate::files::Files;
+use crate::files::{FileIndex, Files};
 use crate::filter::Decision;
 use crate::memory::{Budget, Facts, peak_bytes};
 use crate::metadata::Described;
@@ -32,7 +33,7 @@ use crate::report::Report;
 use crate::scan;
 use crate::sections::Section;
 use crate::segment::{Bounds, Chunks, IndexLimits, Permit, Queues, Segmenter};
-use crate::sparse;
+use crate::sparse::{self, SparseFiles};
 use crate::stats::{Phase, Stage, Stats};
 use crate::streams::streams;
 use crate::sync::{no_thread, run_detached};
@@ -82,7 +83,7 @@ pub fn estimate(
     Ok(Estimate::of(&sampler, report, cpu_besides))
 }
 
-fn run(context: Context<'_>, output: &mut dyn Write) -> Result<Report> {
+fn run(mut context: Context<'_>, output: &mut dyn Write) -> Result<Report> {
     let Context {
         options,
         stats,
@@ -109,6 +110,8 @@ fn run(context: Context<'_>, output: &mut dyn Write) -> Result<Report> {
         .add(stats.original_bytes.get() - hole_bytes);
     context.check_cancelled()?;
     let analysis = analyze(context, tree, &files, &sparse, root)?;
+    let data_len = data_len(&analysis.contents, &files, &sparse);
+    context.block_size_bits = options.block_size_bits_of(data_len);
     let thread = stats.enter(Stage::Order);
     let (categories, mut streams) = streams(context, tree, &files, &analysis)?;
     if let Some(sampler) = context.sampler {
@@ -192,7 +195,7 @@ pub fn decide(
 impl Source<'_> {
     /// Returns how a stream is compressed.
     pub(crate) fn coding(&self, stream: &Stream) -> Coding {
-        let block_size = self.context.options.block_size();
+        let block_size = self.context.block_size();
         let block_len = u64::from(stream.settings.block_len(block_size));
         Coding {
             spec: stream.settings.compression.clone(),
@@ -207,8 +210,18 @@ impl Source<'_> {
     }
 }
 
+/// Returns how many bytes all contents have, without holes.
+fn data_len(contents: &Contents, files: &Files, sparse: &SparseFiles) -> u64 {
+    let first = |content| contents.files(content).first();
+    let len = |file: &FileIndex| match sparse.get(file) {
+        Some(extents) => extents.iter().map(|extent| extent.len).sum(),
+        None => files.file(*file).size,
+    };
+    (0..contents.len()).filter_map(first).map(len).sum()
+}
+
 fn stream_block_len(context: Context<'_>, stream: &Stream) -> u64 {
-    u64::from(stream.settings.block_len(context.options.block_size()))
+    u64::from(stream.settings.block_len(context.block_size()))
 }
 
 /// Reads all contents and writes them as blocks.
@@ -278,7 +291,7 @@ fn write_blocks(source: &Source<'_>, budget: &Budget, emitter: &mut Emitter<'_>)
         let mut windows = source.streams.iter().map(|stream| stream.settings.window);
         let is_searched = windows.any(|window| window.size_bits > 0);
         let bounds = Bounds {
-            early_bits: options.block_size_bits.min(options.mixed_block_size_bits),
+            early_bits: context.block_size_bits.min(options.mixed_block_size_bits),
             index: IndexLimits {
                 entries_max: budget.index_entries_max,
                 room: room.max().unwrap_or(0),

@@ -134,7 +134,7 @@ impl Source<'_> {
 
     /// Returns how many entries the segmenter's index has with all anchors of all data, free ones included.
     pub(crate) fn index_entries(&self) -> u64 {
-        let block_size = self.context.options.block_size();
+        let block_size = self.context.block_size();
         let entries = |stream: &Stream| {
             let density = Rules::of(&stream.settings, block_size).density?;
             // A table is between a third and two thirds full.
@@ -277,7 +277,7 @@ impl<'a> Reader<'a> {
         }
         // Buffers are made empty, and grow once.
         run.buffer.resize(RUN_LEN, 0);
-        let block_size = source.context.options.block_size();
+        let block_size = source.context.block_size();
         let settings = source
             .streams
             .get(run.stream)

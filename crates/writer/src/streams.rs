@@ -140,7 +140,7 @@ fn join(mut fragments: Vec<Fragment>) -> Vec<Fragment> {
 fn is_worth_a_stream(context: Context<'_>, category: &Category, len: u64) -> bool {
     let options = context.options;
     let spec = options.compression.of(&category.name);
-    let share = u64::from(options.block_size()) / BLOCK_SHARE;
+    let share = u64::from(context.block_size()) / BLOCK_SHARE;
     let least = if options.is_configured(&category.name) {
         1
     } else if spec.requires_metadata() {

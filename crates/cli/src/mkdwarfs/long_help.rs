@@ -3,7 +3,7 @@
 use durin_writer::Categorizer;
 use durin_writer::level::{LEVEL_DEFAULT, LEVEL_MAX, LevelDefaults};
 
-use crate::common::banner;
+use crate::common::{banner, size};
 
 /// The tables.
 pub(super) fn text() -> String {
@@ -29,6 +29,13 @@ fn levels() -> String {
         text.push_str(&format!(
             "  {level:<5}  2^{bits:<3}  {data:<41}  {metadata}\n"
         ));
+        if let Some(small) = row.small_tree {
+            text.push_str(&format!(
+                "         Without -S, blocks of trees with up to {} of data are 2^{}\n",
+                size::display(small.data_len_max),
+                small.block_size_bits
+            ));
+        }
         if row.mixed_block_size_bits < bits {
             text.push_str(&format!(
                 "         Without -S, blocks of contents that are unlike each other end at 2^{}\n",

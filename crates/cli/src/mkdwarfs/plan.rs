@@ -56,21 +56,17 @@ pub(super) fn build_options(
     };
     presets.apply(level_number)?;
     let seconds = clock::build_seconds().map_err(Failure::Usage)?;
+    let asked_bits = options.advanced.block_size_bits;
     Ok(BuildOptions {
         input: input(options, logger)?,
         filter: filter(options)?,
         script: None,
         remove_empty_dirs: options.filter.remove_empty_dirs,
         exclude_ids: Vec::new(),
-        block_size_bits: options
-            .advanced
-            .block_size_bits
-            .unwrap_or(level.block_size_bits),
+        block_size_bits: asked_bits.unwrap_or(level.block_size_bits),
         // Who says how large blocks are gets them.
-        mixed_block_size_bits: options
-            .advanced
-            .block_size_bits
-            .unwrap_or(level.mixed_block_size_bits),
+        small_tree: level.small_tree.filter(|_| asked_bits.is_none()),
+        mixed_block_size_bits: asked_bits.unwrap_or(level.mixed_block_size_bits),
         compression: specs,
         schema_compression: preset(&compression.schema_compression, level.schema_compression)?,
         metadata_compression: preset(

@@ -61,7 +61,7 @@ impl Facts {
             described_bytes: DESCRIBED_BYTES_PER_ENTRY * entries,
             frozen_bytes: frozen * 2 + packing.encoder_bytes(usize_of(frozen)),
             data_len,
-            block_len: data_len.min(u64::from(options.block_size())),
+            block_len: data_len.min(u64::from(source.context.block_size())),
             encoder,
             index_entries_wanted: source.index_entries(),
         }

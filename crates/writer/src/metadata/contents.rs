@@ -133,7 +133,7 @@ impl ContentTable {
             ChunkKind::Data { size, .. } => Some(size),
             ChunkKind::Hole { .. } => None,
         });
-        let bits = described.context.options.block_size_bits;
+        let bits = described.context.block_size_bits;
         Holes::new(described.block_count, bits, sizes.max().unwrap_or(0))
     }
 }

@@ -77,7 +77,7 @@ impl Described<'_> {
             gids: inodes.gids,
             modes: inodes.modes,
             devices: Some(inodes.devices),
-            block_size: options.block_size(),
+            block_size: self.context.block_size(),
             total_fs_size: total(table.total_size),
             total_allocated_fs_size: has_holes.then(|| total(table.total_allocated)),
             total_hardlink_size: (table.total_hardlink_size > 0)

@@ -139,7 +139,7 @@ impl<'a> Ordering<'a> {
     /// Whether slices of a content may be stored apart, and something can be gained by it.
     fn is_divisible(self, fragments: &[Fragment]) -> bool {
         let settings = self.settings;
-        let block_len = settings.block_len(self.context.options.block_size());
+        let block_len = settings.block_len(self.context.block_size());
         let lens = fragments.iter().map(|fragment| fragment.len);
         // Where samples or pixels belong together, they follow each other. What does not see the whole block gains
         // nothing, and what sees all that there is loses: a slice cannot refer to what has come behind it.

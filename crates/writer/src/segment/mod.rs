@@ -148,7 +148,7 @@ impl<'a> Segmenter<'a> {
             runs: queues.runs,
             free: queues.free,
             cutter: Cutter::new(bounds, reread, sink, chunks),
-            block_size: context.options.block_size(),
+            block_size: context.block_size(),
         }
     }
 

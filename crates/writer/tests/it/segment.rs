@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicBool;
 
 use durin_codec::Spec;
 use durin_testkit::random::Random;
-use durin_writer::{BuildOptions, Order, Report, Stats};
+use durin_writer::{BuildOptions, Order, Report, SmallTree, Stats};
 
 use crate::harness::{Built, Recorder, build, options, put};
 
@@ -217,6 +217,37 @@ fn block_lens(built: &Built) -> Vec<u32> {
         lens[block] = lens[block].max(chunk.offset + chunk.size);
     }
     lens
+}
+
+#[test]
+fn trees_with_little_data_have_blocks_of_their_own() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut random = Random::new(11);
+    let data = random.bytes(40_000);
+    put(dir.path(), &[("a", &data), ("same", &data)]);
+    let hole = fs::File::create(dir.path().join("hole")).unwrap();
+    hole.set_len(1 << 20).unwrap();
+    let mut options = searching(dir.path());
+    options.block_size_bits = 14;
+    let small_tree = SmallTree {
+        data_len_max: 50_000,
+        block_size_bits: 17,
+    };
+    let mut block_size = |small_tree| {
+        options.small_tree = small_tree;
+        let built = build(&options);
+        check_files(&built, dir.path());
+        let largest = block_lens(&built).into_iter().max();
+        assert!(largest <= Some(built.metadata().block_size));
+        built.metadata().block_size
+    };
+    // What is equal counts once, and holes do not count.
+    assert_eq!(block_size(Some(small_tree)), 1 << 17);
+    assert_eq!(block_size(None), 1 << 14);
+    put(dir.path(), &[("b", &random.bytes(10_000))]);
+    assert_eq!(block_size(Some(small_tree)), 1 << 17);
+    put(dir.path(), &[("c", &random.bytes(1))]);
+    assert_eq!(block_size(Some(small_tree)), 1 << 14);
 }
 
 #[test]
