@@ -23,10 +23,13 @@ const SHAPES: [Shape; 7] = [
 ];
 
 /// How many pieces a sample has, spread over the part: fewer and longer ones miss what is rare.
-const PIECE_COUNT: usize = 32;
+const PIECE_COUNT_MAX: usize = 32;
+const PIECE_COUNT_MIN: usize = 4;
 const PIECE_LEN: usize = 1 << 14;
-/// So many pieces only teach the models where there is more than the sample: large models learn slowly.
-const LEARNING_COUNT: usize = 8;
+/// A sample is this share of a small part: more takes longer than it saves.
+const SAMPLE_SHARE: usize = 4;
+/// This share of the pieces only teach the models where there is more than the sample: large models learn slowly.
+const LEARNING_SHARE: usize = 4;
 
 /// What is given of how literals and positions are modelled; the rest is chosen for each part of a block.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -83,12 +86,14 @@ impl Given {
             return first;
         }
         let mut trials: Vec<Trial> = shapes.into_iter().map(Trial::new).collect();
-        let stride = part.len().div_ceil(PIECE_COUNT);
-        for number in 0..PIECE_COUNT {
+        let count = part.len() / (PIECE_LEN * SAMPLE_SHARE);
+        let count = count.clamp(PIECE_COUNT_MIN, PIECE_COUNT_MAX);
+        let stride = part.len().div_ceil(count);
+        for number in 0..count {
             let share_end = part.end.min(part.start + (number + 1) * stride);
             let start = part.start + number * stride + stride.saturating_sub(PIECE_LEN) / 2;
             encode(input, start..share_end.min(start + PIECE_LEN), &mut trials);
-            let is_learning = number < LEARNING_COUNT && stride > PIECE_LEN;
+            let is_learning = number < count / LEARNING_SHARE && stride > PIECE_LEN;
             for trial in &mut trials {
                 trial.end_piece(is_learning);
             }
