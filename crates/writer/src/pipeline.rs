@@ -22,7 +22,7 @@ use crate::dedupe::Contents;
 use crate::emit::Emitter;
 use crate::estimate::{Estimate, thin_streams};
 use crate::figures;
-use crate::files::{FileIndex, Files};
+use crate::files::Files;
 use crate::filter::Decision;
 use crate::memory::{Budget, Facts, peak_bytes};
 use crate::metadata::Described;
@@ -213,11 +213,10 @@ impl Source<'_> {
 /// Returns how many bytes all contents have, without holes.
 fn data_len(contents: &Contents, files: &Files, sparse: &SparseFiles) -> u64 {
     let first = |content| contents.files(content).first();
-    let len = |file: &FileIndex| match sparse.get(file) {
-        Some(extents) => extents.iter().map(|extent| extent.len).sum(),
-        None => files.file(*file).size,
-    };
-    (0..contents.len()).filter_map(first).map(len).sum()
+    let files_once = (0..contents.len()).filter_map(first);
+    let lens = files_once.map(|file| sparse::data_len(sparse, files, *file));
+    // What files say of themselves may be any number.
+    lens.fold(0, u64::saturating_add)
 }
 
 fn stream_block_len(context: Context<'_>, stream: &Stream) -> u64 {

@@ -59,11 +59,18 @@ pub(crate) fn find(
 
 /// Returns how many bytes of all files are holes.
 pub(crate) fn hole_bytes(sparse: &SparseFiles, files: &Files) -> u64 {
-    let holes = sparse.iter().map(|(file, extents)| {
-        let data: u64 = extents.iter().map(|extent| extent.len).sum();
-        files.file(*file).size - data
-    });
+    let files_with_holes = sparse.keys();
+    let holes =
+        files_with_holes.map(|file| files.file(*file).size - data_len(sparse, files, *file));
     holes.sum()
+}
+
+/// Returns how many bytes of a file are data.
+pub(crate) fn data_len(sparse: &SparseFiles, files: &Files, file: FileIndex) -> u64 {
+    match sparse.get(&file) {
+        Some(extents) => extents.iter().map(|extent| extent.len).sum(),
+        None => files.file(file).size,
+    }
 }
 
 fn data_extents(opener: &mut Opener<'_>, file: &crate::files::File) -> io::Result<Box<[Extent]>> {
