@@ -27,6 +27,8 @@ const AHEAD_LEN: u64 = 512 << 10;
 const EXTENTS_MAX: usize = 32;
 /// Files begun before anybody looks where they stand: who reads a few only is never a walk.
 const BEGUN_MIN: u64 = 16;
+/// Files of a walk that count for how many it leaves out. Older ones fade.
+const REMEMBERED: u32 = 16;
 
 /// Marks a file that no entry names.
 pub(crate) const NO_ENTRY: u32 = u32::MAX;
@@ -47,14 +49,90 @@ struct Walk {
     ahead: u32,
     /// Files in order so far.
     run: u32,
+    /// Which of the entries behind the last one are files, as far as they have been looked at; the next is the lowest bit.
+    files: u64,
+    /// Files that were read of those that had been looked at.
+    taken: u32,
+    /// Files that were not.
+    left_out: u32,
     /// When it was read, as the number of files begun.
     used: u64,
 }
 
+/// What came of looking at an entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Look {
+    /// It is a file, whose beginning is or will be decoded where that was wanted.
+    File,
+    /// There is nothing to decode.
+    Other,
+    /// There is no such entry, or all worker threads have enough to do.
+    Refused,
+}
+
+/// Whether what is looked at is to be decoded, too.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Decode {
+    Yes,
+    /// The program leaves out most files.
+    No,
+}
+
+impl Walk {
+    /// Goes on to an entry, which is behind the last one and no farther than [`GAP_MAX`].
+    fn go_to(&mut self, entry: u32, now: u64) {
+        let passed = entry.wrapping_sub(self.last).wrapping_sub(1) % GAP_MAX;
+        let of_passed = (1 << passed) - 1;
+        self.left_out += (self.files & of_passed).count_ones();
+        self.taken += u32::from(self.files >> passed & 1 == 1);
+        self.files >>= passed + 1;
+        if self.taken + self.left_out > REMEMBERED {
+            self.taken /= 2;
+            self.left_out /= 2;
+        }
+        self.last = entry;
+        self.run = self.run.saturating_add(1);
+        self.used = now;
+    }
+
+    /// Whether what comes next is worth decoding: not for who leaves out more files than it reads.
+    fn decode(&self) -> Decode {
+        if self.left_out > self.taken {
+            Decode::No
+        } else {
+            Decode::Yes
+        }
+    }
+
+    /// Looks at entries behind the last one that have not been looked at. What they begin with is decoded once enough
+    /// files were read in order; before that, they show whether the program leaves out any.
+    fn look_ahead(&mut self, mut look: impl FnMut(u32, Decode) -> Look) {
+        let next = self.last.saturating_add(1);
+        let (count, decode) = if self.run < RUN_MIN {
+            (GAP_MAX, Decode::No)
+        } else {
+            (LOOK_AHEAD_COUNT, self.decode())
+        };
+        self.ahead = if self.run == RUN_MIN {
+            next
+        } else {
+            self.ahead.max(next)
+        };
+        while self.ahead < next.saturating_add(count) {
+            match look(self.ahead, decode) {
+                Look::File => self.files |= 1 << (self.ahead - next),
+                Look::Other => {}
+                Look::Refused => break,
+            }
+            self.ahead += 1;
+        }
+    }
+}
+
 impl Walks {
-    /// Notes that the file of `entry` is begun. If that makes or continues a walk, calls `look` with entries behind it
-    /// that have not been looked at, in order, until that returns false.
-    fn come_to(&self, entry: u32, now: u64, mut look: impl FnMut(u32) -> bool) {
+    /// Notes that the file of `entry` is begun, and calls `look` with entries behind it that have not been looked at, in
+    /// order, until one is refused.
+    fn come_to(&self, entry: u32, now: u64, look: impl FnMut(u32, Decode) -> Look) {
         let mut walks = match self.walks.try_lock() {
             Ok(walks) => walks,
             Err(TryLockError::Poisoned(walks)) => PoisonError::into_inner(walks),
@@ -62,32 +140,27 @@ impl Walks {
             Err(TryLockError::WouldBlock) => return,
         };
         let goes_on = |walk: &&mut Walk| walk.run > 0 && entry.wrapping_sub(walk.last) <= GAP_MAX;
-        let Some(walk) = walks.iter_mut().find(goes_on) else {
-            if let Some(oldest) = walks.iter_mut().min_by_key(|walk| walk.used) {
+        let walk = match walks.iter_mut().find(goes_on) {
+            // Read again.
+            Some(walk) if walk.last == entry => return,
+            Some(walk) => {
+                walk.go_to(entry, now);
+                walk
+            }
+            None => {
+                let Some(oldest) = walks.iter_mut().min_by_key(|walk| walk.used) else {
+                    return;
+                };
                 *oldest = Walk {
                     last: entry,
-                    ahead: entry.saturating_add(1),
                     run: 1,
                     used: now,
+                    ..Walk::default()
                 };
+                oldest
             }
-            return;
         };
-        if walk.last == entry {
-            // Read again.
-            return;
-        }
-        walk.last = entry;
-        walk.run = walk.run.saturating_add(1);
-        walk.used = now;
-        if walk.run < RUN_MIN {
-            return;
-        }
-        walk.ahead = walk.ahead.max(entry.saturating_add(1));
-        let end = entry.saturating_add(1 + LOOK_AHEAD_COUNT);
-        while walk.ahead < end && look(walk.ahead) {
-            walk.ahead += 1;
-        }
+        walk.look_ahead(look);
     }
 }
 
@@ -106,32 +179,36 @@ impl Image {
         let entry = rank.and_then(|rank| entries.get(usize::try_from(rank).ok()?));
         if let Some(entry) = entry.filter(|entry| **entry != NO_ENTRY) {
             // What is wrong with a file is found by whoever reads it.
-            let look = |entry| self.decode_beginning(entry).unwrap_or(true);
+            let look = |entry, decode| self.look_at(entry, decode).unwrap_or(Look::Other);
             self.walks().come_to(*entry, now, look);
         }
     }
 
-    /// Has the beginning of the file of an entry decoded, if it is one; false if there is no such entry, or all worker
-    /// threads have enough to do.
-    fn decode_beginning(&self, entry: u32) -> Result<bool> {
+    /// Has the beginning of the file of an entry decoded, if it is one and that is wanted.
+    fn look_at(&self, entry: u32, decode: Decode) -> Result<Look> {
         let metadata = self.metadata();
         if entry >= metadata.entry_count {
-            return Ok(false);
+            return Ok(Look::Refused);
         }
         let Ok(content) = self.content_number(metadata.inode_of_entry(entry)?) else {
-            return Ok(true);
+            return Ok(Look::Other);
         };
         let extents = self.extents_from(content, 0)?.take(EXTENTS_MAX);
         let extents = extents.map_while(Result::ok);
+        let mut found = Look::Other;
         for extent in extents.take_while(|extent| extent.offset < AHEAD_LEN) {
             if let Place::Data { block, offset } = extent.place {
+                found = Look::File;
+                if decode == Decode::No {
+                    break;
+                }
                 let len = extent.len.min(AHEAD_LEN - extent.offset);
                 if !self.cache().prefetch_to(block, u64::from(offset) + len) {
-                    return Ok(false);
+                    return Ok(Look::Refused);
                 }
             }
         }
-        Ok(true)
+        Ok(found)
     }
 }
 
@@ -145,9 +222,11 @@ mod tests {
     fn looked_at(walks: &Walks, now: &mut u64, entry: u32) -> Vec<u32> {
         let mut all = Vec::new();
         *now += 1;
-        walks.come_to(entry, *now, |entry| {
-            all.push(entry);
-            true
+        walks.come_to(entry, *now, |entry, decode| {
+            if decode == Decode::Yes {
+                all.push(entry);
+            }
+            Look::File
         });
         all
     }
@@ -169,15 +248,52 @@ mod tests {
     }
 
     #[test]
+    fn who_leaves_out_most_files_has_none_decoded() {
+        let (walks, mut now) = (Walks::default(), 0);
+        for entry in (100..200).step_by(3) {
+            assert_eq!(looked_at(&walks, &mut now, entry), NONE);
+        }
+        // Every other file is worth it, as is who has changed his mind.
+        for entry in (300..340).step_by(2) {
+            let all = looked_at(&walks, &mut now, entry);
+            assert_eq!(all.is_empty(), entry < 304, "{entry}: {all:?}");
+        }
+        let found = (199..240).map(|entry| looked_at(&walks, &mut now, entry));
+        assert!(found.skip(30).all(|all| all.len() == 1));
+    }
+
+    #[test]
+    fn what_is_no_file_is_not_left_out() {
+        let walks = Walks::default();
+        let mut all = Vec::new();
+        for entry in (100..200).step_by(4) {
+            walks.come_to(entry, entry.into(), |entry, decode| match entry % 4 {
+                0 => {
+                    all.push((entry, decode));
+                    Look::File
+                }
+                _ => Look::Other,
+            });
+        }
+        let decoded = all.iter().filter(|(_, decode)| *decode == Decode::Yes);
+        // From the third file on, some entries farther than the last one.
+        assert_eq!(decoded.count(), 22 + 8);
+    }
+
+    #[test]
     fn what_was_refused_is_looked_at_again() {
         let (walks, mut now) = (Walks::default(), 0);
         for entry in [7, 8] {
             looked_at(&walks, &mut now, entry);
         }
         let mut refused = Vec::new();
-        walks.come_to(9, 9, |entry| {
+        walks.come_to(9, 9, |entry, _| {
             refused.push(entry);
-            entry < 12
+            if entry < 12 {
+                Look::File
+            } else {
+                Look::Refused
+            }
         });
         assert_eq!(refused, [10, 11, 12]);
         assert_eq!(looked_at(&walks, &mut now, 10).first(), Some(&12));

@@ -46,7 +46,8 @@ pub(super) struct Agreed {
 }
 
 impl Adapter {
-    /// What kernel and driver have agreed on, and what the kernel has asked since, as JSON.
+    /// What kernel and driver have agreed on, what the kernel has asked since, and what the cache of blocks has done, as
+    /// JSON.
     pub(super) fn session(&self) -> String {
         let counts = self.counts.iter().enumerate();
         let counts: serde_json::Map<String, serde_json::Value> = counts
@@ -54,7 +55,16 @@ impl Adapter {
             .filter(|(_, count)| *count > 0)
             .map(|(code, count)| (opcode::name(code), count.into()))
             .collect();
+        let cache = self.fs.image().cache().stats();
         let session = serde_json::json!({
+            "cache": {
+                "hits": cache.hits,
+                "misses": cache.misses,
+                "decoded_bytes": cache.decoded_bytes,
+                "held_bytes": cache.held_bytes,
+                "packed_bytes": cache.packed_bytes,
+                "evictions": cache.evictions,
+            },
             "io_uring": *self.io_uring.lock().unwrap_or_else(PoisonError::into_inner),
             "passthrough": "not used",
             "capabilities": self.agreed.flags.to_string(),

@@ -179,8 +179,12 @@ impl BlockCache {
         if self.reads_ahead() {
             // Programs that read a whole tree meet the blocks in order, whatever files they are in.
             let run = self.run.note(block);
-            let ahead = if run < self.run_min { 0 } else { run };
-            for step in 1..=ahead.min(self.depth_max) {
+            // Who has left the last one half-way hops between neighbours, and may not come to the end of this one.
+            let goes_on = || !self.lacks(BlockIndex(block.0.saturating_sub(1)), u64::MAX);
+            if run == 0 || run < self.run_min || !goes_on() {
+                return;
+            }
+            for step in 1..=run.min(self.depth_max) {
                 self.prefetch(BlockIndex(block.0.saturating_add(step)));
             }
         }

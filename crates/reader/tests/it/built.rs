@@ -2,6 +2,7 @@
 //! and values that only the quick check lets through.
 
 use std::iter::repeat_n;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use durin_codec::Spec;
@@ -10,6 +11,7 @@ use durin_format::metadata::{
 };
 use durin_format::section::{CompressionType, SectionType, encode_header};
 use durin_format::{BlockIndex, ErrorKind, InodeNum, Result};
+use durin_reader::perfmon::{Component, Operation, Perfmon};
 use durin_reader::{CheckOptions, Image, ImageOptions, Time};
 use durin_testkit::random::Random;
 
@@ -82,13 +84,20 @@ impl Made {
 
     /// The same with another block.
     fn bytes_of_block(&self, compression: CompressionType, payload: &[u8]) -> Vec<u8> {
+        self.bytes_of_blocks(&[(compression, payload)])
+    }
+
+    /// The same with other blocks.
+    fn bytes_of_blocks(&self, blocks: &[(CompressionType, &[u8])]) -> Vec<u8> {
         let none = CompressionType::None;
         let frozen = self.metadata.freeze().unwrap();
-        let sections = [
-            (SectionType::Block, compression, payload),
-            (SectionType::MetadataV2Schema, none, &frozen.schema),
-            (SectionType::MetadataV2, none, &frozen.data),
-        ];
+        let blocks = blocks
+            .iter()
+            .map(|(compression, payload)| (SectionType::Block, *compression, *payload));
+        let sections = blocks.chain([
+            (SectionType::MetadataV2Schema, none, &frozen.schema[..]),
+            (SectionType::MetadataV2, none, &frozen.data[..]),
+        ]);
         let mut bytes = Vec::new();
         for (number, (kind, compression, payload)) in (0..).zip(sections) {
             bytes.extend(encode_header(number, kind, compression, payload));
@@ -440,4 +449,34 @@ fn who_wants_what_is_decoded_waits_for_a_step_and_not_for_the_rest() {
     meanwhile.sort_unstable();
     let usual = meanwhile.get(meanwhile.len() / 2);
     assert!(usual.is_some_and(|len| *len <= STEPS_LEN), "{meanwhile:?}");
+}
+
+#[test]
+fn blocks_in_a_row_are_decoded_ahead_of_who_reads_them_to_the_end() {
+    const LEN: usize = 1 << 20;
+    let content = Random::new(2).text(LEN);
+    let mut payload = Vec::new();
+    let spec = Spec::parse("zstd:level=1").unwrap();
+    let mut encoder = spec.encoder(LEN, None).unwrap();
+    encoder.encode(&content, &mut payload).unwrap();
+    let bytes = made().bytes_of_blocks(&[(CompressionType::Zstd, payload.as_slice()); 5]);
+    // Blocks that were decoded ahead of somebody who reads so far in blocks 1 and 2.
+    let ahead = |end: usize| {
+        let perfmon = Arc::new(Perfmon::new(&[Component::BlockCache], false));
+        let mut options = quick();
+        options.cache.workers = 1;
+        options.cache.perfmon = Some(Arc::clone(&perfmon));
+        let image = open_bytes(bytes.clone(), &options).unwrap();
+        for block in [1, 2] {
+            let mut read = vec![0; end];
+            image.cache().read(BlockIndex(block), 0, &mut read).unwrap();
+            assert!(read == content[..end]);
+        }
+        // Waits for the thread.
+        drop(image);
+        let figures = perfmon.figures(Operation::BlockDecodeAhead);
+        figures.map_or(0, |figures| figures.count)
+    };
+    assert_eq!(ahead(LEN), 1);
+    assert_eq!(ahead(1), 0);
 }
