@@ -236,9 +236,11 @@ impl<'a> Payload<'a> {
     /// Reads and decompresses all of it. Of a payload that differs from its checksum, that is what is said.
     fn decompress(mut self, compression: CompressionType, len_max: u64) -> Result<Vec<u8>> {
         if self.len > PIECE_LEN {
-            // The first piece is decoded while the others come from the disk.
-            self.source
-                .advise(self.section.payload_offset, self.section.payload_len);
+            // The first piece is decoded while the others come from the disk. Asked for together, all come at the end.
+            let (first, piece) = (self.section.payload_offset, PIECE_LEN as u64);
+            self.source.advise(first, piece);
+            let rest = self.section.payload_len - piece;
+            self.source.advise(first + piece, rest);
         }
         let contents =
             durin_codec::decompress_from(compression, self.len, len_max, &mut |buf| self.read(buf));
