@@ -9,4 +9,6 @@ pub mod dwarfs;
 pub mod dwarfsck;
 pub mod dwarfsextract;
 mod everyday;
+#[cfg(feature = "mimalloc")]
+pub mod mimalloc;
 pub mod mkdwarfs;

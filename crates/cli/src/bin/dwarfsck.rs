@@ -3,8 +3,7 @@
 use std::process::ExitCode;
 
 #[cfg(feature = "mimalloc")]
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+durin_cli::allocate_with_mimalloc!();
 
 fn main() -> ExitCode {
     durin_cli::dwarfsck::main()

@@ -6,45 +6,33 @@
 )]
 
 use std::io;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// Whether standard output was closed when the program started.
 static STDOUT_WAS_CLOSED: AtomicBool = AtomicBool::new(false);
 
-/// Runs before `main`, which allocates: mimalloc takes a gibibyte of address space with its first allocation, of which the
-/// kernel gives huge pages where that is committed at once. They hold what is long freed, or never used, beside what is.
-/// And it keeps for a second what is freed. Together that is 50 to 150 MiB more than is counted, of which there may be a limit.
-/// Buffers for which huge pages save time ask for them themselves.
-// SAFETY: the section holds functions that are called once each with C's arguments, which this one leaves alone. It stores to
-// static variables of the allocator.
-#[cfg(feature = "mimalloc")]
-#[used]
-#[unsafe(link_section = ".init_array")]
-static HAVE_ALLOCATOR_KEEP_LITTLE: extern "C" fn() = have_allocator_keep_little;
+/// What an allocator that is not the system's can be asked for.
+pub(crate) struct Allocator {
+    pub(crate) keep_freed_memory: fn(),
+    pub(crate) release_free_memory: fn(),
+}
 
-/// Options that the bindings do not name: `mi_option_arena_eager_commit` and `mi_option_purge_delay`, in milliseconds.
-#[cfg(feature = "mimalloc")]
-const ARENA_EAGER_COMMIT: libmimalloc_sys::mi_option_t = 4;
-#[cfg(feature = "mimalloc")]
-const PURGE_DELAY: libmimalloc_sys::mi_option_t = 15;
+/// The allocator of this program, if it brings its own.
+static ALLOCATOR: OnceLock<&Allocator> = OnceLock::new();
 
-#[cfg(feature = "mimalloc")]
-extern "C" fn have_allocator_keep_little() {
-    // SAFETY: options that exist; no other thread runs yet. `MIMALLOC_ARENA_EAGER_COMMIT` and `MIMALLOC_PURGE_DELAY` still win.
-    unsafe {
-        libmimalloc_sys::mi_option_set_default(ARENA_EAGER_COMMIT, 0);
-        libmimalloc_sys::mi_option_set_default(PURGE_DELAY, 10);
-    }
+/// Says which allocator the program has.
+pub(crate) fn set_allocator(allocator: &'static Allocator) {
+    // It is the same each time.
+    ALLOCATOR.set(allocator).ok();
 }
 
 /// Has the allocator keep for a second what is freed, as it does by itself: what has no limit of memory to keep to is up to a
 /// tenth faster.
 pub(crate) fn keep_freed_memory() {
-    #[cfg(feature = "mimalloc")]
-    // SAFETY: an option that exists, which is read when memory is freed. `MIMALLOC_PURGE_DELAY` still wins.
-    unsafe {
-        libmimalloc_sys::mi_option_set_default(PURGE_DELAY, 1000);
+    if let Some(allocator) = ALLOCATOR.get() {
+        (allocator.keep_freed_memory)();
     }
 }
 
@@ -198,10 +186,8 @@ pub(crate) fn release_free_memory() {
         libc::malloc_trim(0);
     }
     // The allocator of `durin`, where the decoded blocks are then; the other one is that of the C libraries.
-    #[cfg(feature = "mimalloc")]
-    // SAFETY: `mi_collect` has no preconditions; it gives back what this thread and none has in use.
-    unsafe {
-        libmimalloc_sys::mi_collect(true);
+    if let Some(allocator) = ALLOCATOR.get() {
+        (allocator.release_free_memory)();
     }
 }
 

@@ -426,19 +426,19 @@ impl<R: Reread, S: Sink> Cutter<R, S> {
             .iter()
             .filter(|anchor| self.index.takes(anchor.hash));
         let mut count = 0;
-        let mut blocks = Vec::new();
+        let mut found = Vec::new();
         for anchor in known {
-            count += 1;
             let places = self.index.find(anchor.hash);
-            let first = blocks.len();
+            let first = found.len();
             for place in places.places() {
-                let block = self.history.block_of(*place);
-                if !blocks[first..].contains(&block) {
-                    blocks.push(block);
+                let one = (count, self.history.block_of(*place));
+                if !found[first..].contains(&one) {
+                    found.push(one);
                 }
             }
+            count += 1;
         }
-        Shares::new(count, blocks)
+        Shares::new(count, &found)
     }
 
     /// Whether `len` bytes at a place are the last of what is stored, or of their block.
