@@ -9,11 +9,16 @@ use durin_testkit::require;
 use crate::xattr::xattr;
 use crate::{Mount, ready};
 
-/// How many requests of an operation have come.
-fn requests(mount: &Mount, operation: &str) -> u64 {
+/// A number that the driver tells of the mount; 0 if there is none.
+fn told(mount: &Mount, of: &str, what: &str) -> u64 {
     let session = xattr(mount.path(), "user.dwarfs.driver.session").unwrap();
     let session = parse(&session).unwrap();
-    session["requests"][operation].as_u64().unwrap_or(0)
+    session[of][what].as_u64().unwrap_or(0)
+}
+
+/// How many requests of an operation have come.
+fn requests(mount: &Mount, operation: &str) -> u64 {
+    told(mount, "requests", operation)
 }
 
 fn image(vectors: &durin_testkit::vectors::Vectors) -> std::path::PathBuf {
@@ -39,6 +44,17 @@ fn opening_is_asked_for_once() {
         listings <= 4,
         "{listings} for two directories and their ends"
     );
+}
+
+#[test]
+fn what_the_cache_has_done_is_told() {
+    let vectors = require!(ready());
+    let mount = Mount::new(&image(&vectors));
+    assert_eq!(told(&mount, "cache", "decoded_bytes"), 0);
+    let len = fs::read(mount.join("bench.sh")).unwrap().len() as u64;
+    let cache = |what| told(&mount, "cache", what);
+    assert!(cache("decoded_bytes") >= len && cache("held_bytes") >= len);
+    assert_eq!((cache("misses"), cache("evictions")), (1, 0));
 }
 
 #[test]
