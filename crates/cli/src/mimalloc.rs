@@ -6,16 +6,11 @@
 
 pub use ::mimalloc::MiMalloc;
 
-use crate::common::system::{self, Allocator};
+use crate::common::system::{ALLOCATOR, Allocator};
 
 /// Options that the bindings do not name: `mi_option_arena_eager_commit` and `mi_option_purge_delay`, in milliseconds.
 const ARENA_EAGER_COMMIT: libmimalloc_sys::mi_option_t = 4;
 const PURGE_DELAY: libmimalloc_sys::mi_option_t = 15;
-
-static ALLOCATOR: Allocator = Allocator {
-    keep_freed_memory,
-    release_free_memory,
-};
 
 /// Makes mimalloc the allocator of a program.
 #[macro_export]
@@ -46,7 +41,11 @@ pub extern "C" fn set_up() {
         libmimalloc_sys::mi_option_set_default(ARENA_EAGER_COMMIT, 0);
         libmimalloc_sys::mi_option_set_default(PURGE_DELAY, 10);
     }
-    system::set_allocator(&ALLOCATOR);
+    // Nobody has said another before.
+    ALLOCATOR.get_or_init(|| Allocator {
+        keep_freed_memory,
+        release_free_memory,
+    });
 }
 
 fn keep_freed_memory() {

@@ -19,14 +19,8 @@ pub(crate) struct Allocator {
     pub(crate) release_free_memory: fn(),
 }
 
-/// The allocator of this program, if it brings its own.
-static ALLOCATOR: OnceLock<&Allocator> = OnceLock::new();
-
-/// Says which allocator the program has.
-pub(crate) fn set_allocator(allocator: &'static Allocator) {
-    // It is the same each time.
-    ALLOCATOR.set(allocator).ok();
-}
+/// The allocator of this program, once it has said that it brings its own.
+pub(crate) static ALLOCATOR: OnceLock<Allocator> = OnceLock::new();
 
 /// Has the allocator keep for a second what is freed, as it does by itself: what has no limit of memory to keep to is up to a
 /// tenth faster.
