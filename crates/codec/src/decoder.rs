@@ -197,7 +197,8 @@ pub fn uncompressed_len(
 /// Decompresses all of a payload of `payload_len` bytes, which must come to at most `output_max` bytes. `read` fills what
 /// it gets with the bytes that follow those it gave before.
 ///
-/// Of zstd, no more than a piece of the payload is in memory at once, and it is decoded before the next is asked for.
+/// Of zstd, no more than a piece of the payload is in memory at once, and it is decoded before the next is asked for;
+/// of lz4, the payload is in the memory of the output.
 ///
 /// # Errors
 /// Those of [`decompress`] and of `read`.
@@ -207,10 +208,13 @@ pub fn decompress_from(
     output_max: u64,
     read: &mut dyn FnMut(&mut [u8]) -> Result<()>,
 ) -> Result<Vec<u8>> {
-    if compression == CompressionType::Zstd {
-        return zstd::decompress_from(payload_len, read, |len| {
-            check_len(compression, len, output_max).and_then(|()| in_memory(len))
-        });
+    let check = |len| check_len(compression, len, output_max).and_then(|()| in_memory(len));
+    match compression {
+        CompressionType::Zstd => return zstd::decompress_from(payload_len, read, check),
+        CompressionType::Lz4 | CompressionType::Lz4hc => {
+            return lz4::decompress_from(payload_len, read, check);
+        }
+        _ => {}
     }
     let mut payload = Vec::new();
     crate::output::zeroed(&mut payload, payload_len)?;

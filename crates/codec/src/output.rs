@@ -2,6 +2,8 @@
 
 use durin_format::{Error, Result};
 
+use crate::pages::prepare_pages;
+
 /// Makes room for `len` bytes in all, exactly, and moves `out` at most once.
 ///
 /// The sizes are claims of a payload that a ceiling has passed. Where memory does not suffice for one, that is an error
@@ -15,6 +17,7 @@ pub(crate) fn reserve_total(out: &mut Vec<u8>, len: usize) -> Result<()> {
 pub(crate) fn zeroed(out: &mut Vec<u8>, len: usize) -> Result<()> {
     out.clear();
     reserve_total(out, len)?;
+    prepare_pages(out, len);
     out.resize(len, 0);
     Ok(())
 }

@@ -9,6 +9,7 @@ use zstd_safe::{DCtx, DParameter, InBuffer, OutBuffer, ResetDirective};
 use crate::encoder::Encoder;
 use crate::options::Options;
 use crate::output::reserve_total;
+use crate::pages::prepare_pages;
 use crate::sample::Probe;
 
 mod context;
@@ -263,6 +264,7 @@ impl ZstdDecoder {
             Some(_) => self.restart(out)?,
         }
         self.buffer = Some(buffer);
+        prepare_pages(out, want.saturating_sub(out.len()));
         while out.len() < want || (out.len() == len && self.next != 0) {
             self.decode_block(payload, out)?;
         }
@@ -358,6 +360,7 @@ pub(crate) fn decompress_from(
     let len = check(content_len(&pieces)?)?;
     let mut out = Vec::new();
     reserve_total(&mut out, len)?;
+    prepare_pages(&mut out, len);
     let mut decoder = ZstdDecoder::new()?;
     decoder.decode_piece(&pieces, &mut out)?;
     let mut left = payload_len - first;

@@ -23,6 +23,9 @@ use crate::walks::Walks;
 /// Longest header before an image that [`Image::header_bytes`] reads into memory.
 const HEADER_BYTES_MAX: u64 = 1 << 30;
 
+/// Bytes at the end of a file that are asked for before anything is known of it: an index of some thousand sections.
+const INDEX_READ_AHEAD_LEN: u64 = 64 << 10;
+
 /// A directory entry. Two entries of the same inode are hard links.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct EntryRef {
@@ -54,6 +57,9 @@ impl Image {
     /// `NotFound` if there is no image, `Corrupt` if it is damaged, `Unsupported` if this release cannot read its
     /// version or features, `Limit` if something is larger than allowed, `Io` if the source cannot be read.
     pub fn open(source: Arc<dyn Source>, options: &ImageOptions) -> Result<Self> {
+        // Where the index of most images is comes from the disk together with their first bytes.
+        let tail_len = source.len().min(INDEX_READ_AHEAD_LEN);
+        source.advise(source.len() - tail_len, tail_len);
         let span = find_span(source.as_ref(), options)?;
         let list = SectionList::read(source.as_ref(), span)?;
         let metadata = Metadata::open(&source, &list, options)?;

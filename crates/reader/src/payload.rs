@@ -10,7 +10,7 @@ use durin_source::Source;
 use crate::sections::{Section, read_header, read_v2_header};
 
 /// Bytes verified in one go: fits into the second level cache, where the checksum finds it again.
-const PIECE_LEN: usize = 256 << 10;
+pub(crate) const PIECE_LEN: usize = 256 << 10;
 
 /// Fills `buf` from `offset` (bytes from the start of the file).
 pub(crate) fn read_exact(source: &dyn Source, offset: u64, buf: &mut [u8]) -> Result<()> {
@@ -51,6 +51,7 @@ pub(crate) fn read_again(
     buf.try_reserve_exact(len - buf.len()).map_err(|_| {
         Error::limit(format!("no memory for {len} bytes of payload")).at(section.location())
     })?;
+    durin_codec::prepare_pages(buf, len - buf.len());
     buf.resize(len, 0);
     payload
         .read(buf)

@@ -231,6 +231,15 @@ fn from_index(source: &dyn Source, span: Span) -> Option<Vec<Section>> {
             payload_len: end.checked_sub(payload_offset)?,
         });
     }
+    for section in &sections {
+        if matches!(
+            section.section_type,
+            SectionType::MetadataV2Schema | SectionType::MetadataV2
+        ) {
+            let wanted = section.payload_len.min(payload::PIECE_LEN as u64);
+            source.advise(section.offset, V2_HEADER_LEN as u64 + wanted);
+        }
+    }
     // A wrong type in the index would make another section the metadata, so all but the blocks are looked at now.
     // The header of a block is compared when the block is first read.
     for section in &mut sections {

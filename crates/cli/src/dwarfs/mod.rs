@@ -27,7 +27,7 @@ use crate::common::exit::{self, Failure};
 use crate::common::logger::{Level, Logger};
 use crate::common::measuring::Measuring;
 use crate::common::program::{self, Program};
-use crate::common::{arguments, banner, duration, escape, image, signals};
+use crate::common::{arguments, banner, duration, escape, image, signals, system};
 
 use auto_mountpoint::AutoMountpoint;
 use daemon::Readiness;
@@ -52,6 +52,7 @@ pub fn main() -> ExitCode {
 
 /// Runs dwarfs; the first of `arguments` is the name it was called by.
 pub(crate) fn main_with(arguments: &[OsString]) -> ExitCode {
+    system::read_program_ahead();
     program::main::<Dwarfs>(arguments)
 }
 

@@ -125,3 +125,30 @@ fn a_payload_is_decoded_while_it_is_read() {
         assert_eq!(error.unwrap_err().kind(), ErrorKind::Corrupt, "{text}");
     }
 }
+
+#[test]
+fn lz4_can_be_decoded_from_the_end_of_its_own_output() {
+    // What shrinks only at the beginning leaves least room between what is read and what is written.
+    for zeros in [0, 1, 20, 255, 256, 300, 2_000, 70_000] {
+        for noise in [0, 1, 14, 15, 16, 254, 255, 270, 65_000, 1_000_000] {
+            for tail in [0, 40] {
+                let data = [vec![0; zeros], data::random(noise), vec![7; tail]].concat();
+                for text in ["lz4", "lz4hc"] {
+                    let (kind, payload) = data::encode(text, None, &data);
+                    let mut rest = &payload[..];
+                    let mut read = |buf: &mut [u8]| {
+                        let (here, behind) = rest.split_at(buf.len());
+                        buf.copy_from_slice(here);
+                        rest = behind;
+                        Ok(())
+                    };
+                    let out = decompress_from(kind, payload.len(), data.len() as u64, &mut read);
+                    assert!(
+                        out.unwrap() == data && rest.is_empty(),
+                        "{text}: {zeros} zeros, {noise} of noise, {tail}"
+                    );
+                }
+            }
+        }
+    }
+}
