@@ -10,13 +10,8 @@ const OUTPUT_MAX: u64 = 1 << 16;
 
 /// Decodes a payload that is handed out as it is asked for.
 fn handed_out(kind: CompressionType, payload: &[u8]) -> Result<Vec<u8>> {
-    let mut rest = payload;
-    decompress_from(kind, payload.len(), OUTPUT_MAX, &mut |buf| {
-        let (here, behind) = rest.split_at(buf.len());
-        buf.copy_from_slice(here);
-        rest = behind;
-        Ok(())
-    })
+    let mut read = data::handing_out(payload);
+    decompress_from(kind, payload.len(), OUTPUT_MAX, &mut read)
 }
 
 /// Decodes at once, in steps, and as it is read; returns whether there was a result.

@@ -93,6 +93,17 @@ pub(crate) const PCM: &str = r#"{"bits_per_sample":16,"bytes_per_sample":2,"endi
 pub(crate) const IMAGE: &str =
     r#"{"bytes_per_sample":2,"component_count":2,"endianness":"little","unused_lsb_count":0}"#;
 
+/// Gives the bytes of a payload as they are asked for, once.
+pub(crate) fn handing_out(payload: &[u8]) -> impl FnMut(&mut [u8]) -> durin_format::Result<()> {
+    let mut rest = payload;
+    move |buf| {
+        let (here, behind) = rest.split_at(buf.len());
+        buf.copy_from_slice(here);
+        rest = behind;
+        Ok(())
+    }
+}
+
 /// Specifications of every algorithm with, where one needs them, the metadata that suit any data of whole samples.
 pub(crate) const SPECS: &[(&str, Option<&str>)] = &[
     ("null", None),
