@@ -101,18 +101,17 @@ pub(crate) fn uncompressed_len(payload: &[u8]) -> Result<u64> {
 /// Replaces `out` by all `len` bytes of `payload`.
 pub(crate) fn decode(payload: &[u8], out: &mut Vec<u8>, len: usize) -> Result<()> {
     let block = payload.get(PREFIX_LEN..).unwrap_or_default();
-    let (_, expected) = counts(block.len(), len)?;
+    let expected = checked_len(block.len(), len)?;
     zeroed(out, len)?;
     let found =
         decompress_to_buffer(block, Some(expected), out).map_err(|_| Error::corrupt(MALFORMED))?;
     check_found(found, len)
 }
 
-/// Decompresses a payload of `payload_len` bytes, which `read` gives from start to end, as the uncompressed size is `len`,
-/// once `check` has passed it.
+/// Decompresses a payload of `payload_len` bytes, which `read` gives from start to end; `check` gets the uncompressed size
+/// before anything is allocated.
 ///
-/// The block is read to the end of the memory that it is decoded to: without a buffer of its own, of which the system would
-/// have to make pages, metadata are there in two thirds of the time.
+/// The block is read to the end of the memory that it is decoded to, so that the system need not make pages for a buffer.
 pub(crate) fn decompress_from(
     payload_len: usize,
     read: &mut dyn FnMut(&mut [u8]) -> Result<()>,
@@ -125,14 +124,15 @@ pub(crate) fn decompress_from(
     read(prefix)?;
     let len = check(uncompressed_len(prefix)?)?;
     let block_len = payload_len - PREFIX_LEN;
-    counts(block_len, len)?;
+    checked_len(block_len, len)?;
     let mut out = Vec::new();
     // What is longer than it was does not fit behind itself.
     if block_len >= len {
-        zeroed(&mut out, block_len)?;
-        read(&mut out)?;
-        let mut payload = prefix.to_vec();
-        payload.extend_from_slice(&out);
+        let mut payload = Vec::new();
+        zeroed(&mut payload, payload_len)?;
+        let (start, block) = payload.split_at_mut(PREFIX_LEN);
+        start.copy_from_slice(prefix);
+        read(block)?;
         decode(&payload, &mut out, len)?;
         return Ok(out);
     }
@@ -145,18 +145,19 @@ pub(crate) fn decompress_from(
     Ok(out)
 }
 
-/// The lengths of a block and of what it stands for, as the library counts them.
-fn counts(block_len: usize, len: usize) -> Result<(i32, i32)> {
+/// What a block stands for, as the library counts it, if a block of this length can.
+fn checked_len(block_len: usize, len: usize) -> Result<i32> {
     // The library takes the length of its input modulo 2^32.
-    let block = i32::try_from(block_len).map_err(|_| Error::corrupt("lz4: block above 2 GiB"))?;
-    let expected = i32::try_from(len)
-        .map_err(|_| Error::corrupt(format!("lz4: size of {len} bytes is above 2 GiB")))?;
+    if i32::try_from(block_len).is_err() {
+        return Err(Error::corrupt("lz4: block above 2 GiB"));
+    }
     if len > block_len.saturating_mul(EXPANSION_MAX) {
         return Err(Error::corrupt(format!(
             "lz4: size of {len} bytes, which a block of {block_len} cannot have"
         )));
     }
-    Ok((block, expected))
+    i32::try_from(len)
+        .map_err(|_| Error::corrupt(format!("lz4: size of {len} bytes is above 2 GiB")))
 }
 
 fn check_found(found: usize, len: usize) -> Result<()> {

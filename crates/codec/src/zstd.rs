@@ -224,6 +224,17 @@ const PIECE_LEN: usize = 256 << 10;
 /// Lets every window pass: the output is the window, and its size has been checked.
 const WINDOW_LOG_MAX: u32 = 31;
 
+/// Has pages made for the next step of `out` towards `want` bytes, once it has come to where they were made up to.
+///
+/// A step at a time: of the size that a payload claims, nothing more may come.
+fn prepare_step(out: &mut Vec<u8>, want: usize, prepared: &mut usize) {
+    const STEP_LEN: usize = 256 << 10;
+    if out.len() >= *prepared {
+        *prepared = out.len() + STEP_LEN;
+        prepare_pages(out, want.saturating_sub(out.len()).min(STEP_LEN));
+    }
+}
+
 impl ZstdDecoder {
     pub(crate) fn new() -> Result<Self> {
         let mut context = DCtx::try_create().ok_or_else(|| Error::limit("zstd: no memory"))?;
@@ -264,8 +275,9 @@ impl ZstdDecoder {
             Some(_) => self.restart(out)?,
         }
         self.buffer = Some(buffer);
-        prepare_pages(out, want.saturating_sub(out.len()));
+        let mut prepared = 0;
         while out.len() < want || (out.len() == len && self.next != 0) {
+            prepare_step(out, want, &mut prepared);
             self.decode_block(payload, out)?;
         }
         // The caller's buffer may have more room than asked for.
@@ -302,7 +314,9 @@ impl ZstdDecoder {
     /// Appends what the next `piece` of the payload, of any length, comes to; `out` has room for all of the frame.
     fn decode_piece(&mut self, piece: &[u8], out: &mut Vec<u8>) -> Result<()> {
         let mut input = InBuffer::around(piece);
+        let (len, mut prepared) = (out.capacity(), 0);
         while input.pos() < piece.len() {
+            prepare_step(out, len, &mut prepared);
             if self.next == 0 {
                 return Err(bytes_after());
             }
@@ -360,7 +374,6 @@ pub(crate) fn decompress_from(
     let len = check(content_len(&pieces)?)?;
     let mut out = Vec::new();
     reserve_total(&mut out, len)?;
-    prepare_pages(&mut out, len);
     let mut decoder = ZstdDecoder::new()?;
     decoder.decode_piece(&pieces, &mut out)?;
     let mut left = payload_len - first;

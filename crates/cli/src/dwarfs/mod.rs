@@ -47,12 +47,13 @@ mod code {
 /// Runs dwarfs with the arguments of the process.
 #[must_use]
 pub fn main() -> ExitCode {
+    // Not for `durin`, of whose file this program is a part.
+    system::read_program_ahead();
     main_with(&arguments::of_process())
 }
 
 /// Runs dwarfs; the first of `arguments` is the name it was called by.
 pub(crate) fn main_with(arguments: &[OsString]) -> ExitCode {
-    system::read_program_ahead();
     program::main::<Dwarfs>(arguments)
 }
 

@@ -169,9 +169,15 @@ fn large_claims_take_no_memory() {
     };
     let (lz4, mut lz4_payload) = data::encode("lz4", None, &[5; 3000]);
     lz4_payload[..4].copy_from_slice(&(CLAIM as u32).to_le_bytes());
+    let (zstd, zstd_payload) = data::encode("zstd:level=3", None, &[5; 3000]);
+    // The magic number, a flag for a size of two bytes in one segment, and the size.
+    assert_eq!(zstd_payload[4], 0x60);
+    let zstd_header = [&zstd_payload[..4], &[0xA0], &(CLAIM as u32).to_le_bytes()].concat();
+    let zstd_payload = [&zstd_header, &zstd_payload[7..]].concat();
     let before = resident_bytes_max();
     for (kind, payload) in [
         (lz4, lz4_payload),
+        (zstd, zstd_payload),
         with_varint("brotli", None, &[5; 3000]),
         with_varint("ricepp", Some(data::IMAGE), &[5; 3000]),
         with_varint("flac", Some(data::PCM), &[5; 3000]),
@@ -182,6 +188,15 @@ fn large_claims_take_no_memory() {
         );
         let error = decompress(kind, &payload, CLAIM as u64).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Corrupt, "{error}");
+        let mut read = data::handing_out(&payload);
+        let handed_out = decompress_from(kind, payload.len(), CLAIM as u64, &mut read);
+        assert_eq!(handed_out.unwrap_err().kind(), ErrorKind::Corrupt);
+        let in_steps = Decoder::new(kind, &payload, CLAIM as u64).and_then(|mut decoder| {
+            let mut out = Vec::new();
+            decoder.decode_to(&payload, &mut out, 1)?;
+            decoder.decode_to(&payload, &mut out, usize::MAX)
+        });
+        assert!(in_steps.is_err());
     }
     // Other tests run beside this one and take some.
     assert!(resident_bytes_max() - before < CLAIM as u64 / 2);
