@@ -226,7 +226,8 @@ pub(crate) struct Median<'a> {
     pub(crate) figures: BTreeMap<String, f64>,
 }
 
-/// Takes together the runs of each tool on each corpus: those with the key of the latest one.
+/// Takes together the runs of each tool on each corpus: those with the key of the latest one and, where seconds count because
+/// there is no yardstick, on its machine, as the others in its table may have no runs on an earlier one.
 /// Results are in the order of their first appearance.
 pub(crate) fn medians<'a>(samples: &'a [Sample], suite: &str) -> Vec<Median<'a>> {
     let mut latest: Vec<&Sample> = Vec::new();
@@ -241,10 +242,14 @@ pub(crate) fn medians<'a>(samples: &'a [Sample], suite: &str) -> Vec<Median<'a>>
         }
     }
     let median_of = |last: &&'a Sample| {
-        let runs: Vec<&Sample> = samples
+        let mut runs: Vec<&Sample> = samples
             .iter()
             .filter(|sample| sample.key() == last.key() && sample.status == last.status)
             .collect();
+        let yardsticks = yardsticks(samples, &runs);
+        if yardsticks.is_none() {
+            runs.retain(|sample| sample.machine == last.machine);
+        }
         let cpu = sorted(&runs, Sample::cpu_s);
         Median {
             sample: last,
@@ -252,7 +257,7 @@ pub(crate) fn medians<'a>(samples: &'a [Sample], suite: &str) -> Vec<Median<'a>>
             bytes: last.bytes,
             wall_s: middle(&sorted(&runs, |sample| sample.wall_s)),
             cpu_s: middle(&cpu),
-            yardsticks: yardsticks(samples, &runs),
+            yardsticks,
             cpu_spread_s: cpu.last().unwrap_or(&0.0) - cpu.first().unwrap_or(&0.0),
             peak_bytes: runs
                 .iter()
@@ -393,6 +398,22 @@ pub(crate) mod tests {
         let medians = medians(&samples, "size");
         let costs: Vec<f64> = medians.iter().map(Median::cost).collect();
         assert_eq!(costs, [1.0, 0.6]);
+    }
+
+    #[test]
+    fn seconds_of_several_machines_are_not_taken_together() {
+        let on = |machine: &str, cpu_s| Sample {
+            machine: machine.to_owned(),
+            ..sample("a", "x", 10, cpu_s)
+        };
+        let mut samples = vec![on("fast", 1.0), on("slow", 4.0), on("slow", 6.0)];
+        let seen = |samples: &[Sample]| {
+            let medians = medians(samples, "size");
+            (medians[0].runs, medians[0].cpu_s)
+        };
+        assert_eq!(seen(&samples), (2, 5.0));
+        samples.push(sample("a", YARDSTICK, 10, 10.0));
+        assert_eq!(seen(&samples), (3, 4.0));
     }
 
     #[test]
