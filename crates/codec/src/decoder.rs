@@ -73,6 +73,13 @@ impl Decoder {
         self.uncompressed_len as u64
     }
 
+    /// Tells that the buffer that [`Self::decode_to`] is going to get has all its pages, because it served before.
+    pub fn note_used_buffer(&mut self) {
+        if let State::Zstd(decoder) = &mut self.state {
+            decoder.note_used_buffer();
+        }
+    }
+
     /// Returns whether [`Self::decode_to`] saves work when less than everything is wanted.
     #[must_use]
     pub fn is_incremental(&self) -> bool {

@@ -212,6 +212,8 @@ pub(crate) struct ZstdDecoder {
     next: usize,
     /// Address and capacity of the buffer, to which the context keeps pointers; `None` before the first block.
     buffer: Option<(usize, usize)>,
+    /// Bytes of the buffer up to which pages have been made for it.
+    prepared: usize,
 }
 
 /// What the library wants to see of a frame first (`ZSTD_FRAMEHEADERSIZE_PREFIX`).
@@ -230,8 +232,9 @@ const WINDOW_LOG_MAX: u32 = 31;
 fn prepare_step(out: &mut Vec<u8>, want: usize, prepared: &mut usize) {
     const STEP_LEN: usize = 256 << 10;
     if out.len() >= *prepared {
-        *prepared = out.len() + STEP_LEN;
-        prepare_pages(out, want.saturating_sub(out.len()).min(STEP_LEN));
+        let step = want.saturating_sub(out.len()).min(STEP_LEN);
+        *prepared = out.len() + step;
+        prepare_pages(out, step);
     }
 }
 
@@ -251,7 +254,13 @@ impl ZstdDecoder {
             consumed: 0,
             next: HEADER_PREFIX_LEN,
             buffer: None,
+            prepared: 0,
         })
+    }
+
+    /// Is told that all of the buffer has been written before.
+    pub(crate) fn note_used_buffer(&mut self) {
+        self.prepared = usize::MAX;
     }
 
     pub(crate) fn state_bytes(&self) -> u64 {
@@ -275,9 +284,8 @@ impl ZstdDecoder {
             Some(_) => self.restart(out)?,
         }
         self.buffer = Some(buffer);
-        let mut prepared = 0;
         while out.len() < want || (out.len() == len && self.next != 0) {
-            prepare_step(out, want, &mut prepared);
+            prepare_step(out, want, &mut self.prepared);
             self.decode_block(payload, out)?;
         }
         // The caller's buffer may have more room than asked for.
@@ -314,9 +322,9 @@ impl ZstdDecoder {
     /// Appends what the next `piece` of the payload, of any length, comes to; `out` has room for all of the frame.
     fn decode_piece(&mut self, piece: &[u8], out: &mut Vec<u8>) -> Result<()> {
         let mut input = InBuffer::around(piece);
-        let (len, mut prepared) = (out.capacity(), 0);
+        let len = out.capacity();
         while input.pos() < piece.len() {
-            prepare_step(out, len, &mut prepared);
+            prepare_step(out, len, &mut self.prepared);
             if self.next == 0 {
                 return Err(bytes_after());
             }
@@ -357,6 +365,7 @@ impl ZstdDecoder {
         out.clear();
         self.consumed = 0;
         self.next = HEADER_PREFIX_LEN;
+        self.prepared = 0;
         Ok(())
     }
 }

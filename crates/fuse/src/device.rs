@@ -1,7 +1,7 @@
 //! The connection to the kernel: one read gives a request, one write takes an answer.
 
 use std::fs::File;
-use std::io;
+use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::time::Instant;
 
@@ -10,7 +10,7 @@ use rustix::fs::{OFlags, fcntl_setfl};
 use rustix::io::Errno;
 use rustix::ioctl::{Setter, ioctl, opcode};
 
-use crate::protocol::IN_HEADER_LEN;
+use crate::protocol::{IN_HEADER_LEN, Reply};
 
 /// The name of the device.
 pub(crate) const PATH: &str = "/dev/fuse";
@@ -95,12 +95,23 @@ impl Device {
     }
 
     /// Sends an answer.
-    pub(crate) fn send(&self, bytes: &[u8]) -> io::Result<()> {
-        loop {
-            match rustix::io::write(&self.0, bytes) {
-                Err(Errno::INTR) => {}
-                sent => return sent.map(drop).map_err(Into::into),
+    pub(crate) fn send(&self, reply: &Reply) -> io::Result<()> {
+        match reply.in_one_piece() {
+            Some(bytes) => sent(|| rustix::io::write(&self.0, bytes)),
+            None => {
+                let pieces: Vec<IoSlice<'_>> = reply.pieces();
+                sent(|| rustix::io::writev(&self.0, &pieces))
             }
+        }
+    }
+}
+
+/// Writes an answer, which the kernel takes as a whole.
+fn sent(mut write: impl FnMut() -> rustix::io::Result<usize>) -> io::Result<()> {
+    loop {
+        match write() {
+            Err(Errno::INTR) => {}
+            written => return written.map(drop).map_err(Into::into),
         }
     }
 }

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use durin_format::{Error, ErrorKind};
 use durin_reader::perfmon::{Operation, Perfmon};
-use durin_reader::{Attr, EntryRef, FileKind, Image};
+use durin_reader::{Attr, EntryRef, FileKind, Image, ReadTarget};
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 
@@ -224,18 +224,25 @@ impl Fs {
         self.directory(number).map(|_| ())
     }
 
-    /// Reads from `offset` into `buf`; less than asked for only at the end of the file.
+    /// Reads `len` bytes from `offset` on into `target`; less than asked for only at the end of the file.
     ///
     /// # Errors
     /// `EISDIR`, `EINVAL` for what has no content, `ENOENT` for a number never handed out, `EIO`.
-    pub fn read(&self, number: u64, offset: u64, buf: &mut [u8]) -> Result<usize, Errno> {
+    pub fn read(
+        &self,
+        number: u64,
+        offset: u64,
+        len: usize,
+        target: &mut dyn ReadTarget,
+    ) -> Result<usize, Errno> {
         let _timer = self.timer(Operation::FuseRead);
         let entry = self.regular(number)?;
         self.note_access(entry);
-        self.ok(self.image.read_at(entry.inode, offset, buf))
+        self.ok(self.image.read_to(entry.inode, offset, len, target))
     }
 
-    /// As [`Self::read`] if that takes no decoding and no reading of the image; `None` if it does.
+    /// As [`Self::read`] if that takes no decoding and no reading of the image; `None` if it does, whatever has got to
+    /// the target by then.
     ///
     /// # Errors
     /// As [`Self::read`].
@@ -243,12 +250,14 @@ impl Fs {
         &self,
         number: u64,
         offset: u64,
-        buf: &mut [u8],
+        len: usize,
+        target: &mut dyn ReadTarget,
     ) -> Result<Option<usize>, Errno> {
         let timer = self.timer(Operation::FuseRead);
         let entry = self.regular(number)?;
         self.note_access(entry);
-        let read = self.ok(self.image.read_ready(entry.inode, offset, buf))?;
+        let read = self.image.read_ready(entry.inode, offset, len, target);
+        let read = self.ok(read)?;
         if read.is_none() {
             timer.discard();
         }

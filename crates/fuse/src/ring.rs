@@ -205,9 +205,9 @@ impl Ring {
 
     /// Answers the request with what is in the reply; [`Self::wait`] sends it. Gives the bytes of the answer.
     pub(crate) fn commit(&mut self, unique: u64, result: Result<(), Errno>) -> io::Result<usize> {
-        let answer = self.reply.finish(unique, result);
-        let answer_len = answer.len();
+        let answer_len = self.reply.finish(unique, result);
         let payload_len = answer_len.saturating_sub(OUT_HEADER_LEN);
+        let answer = self.reply.in_one_piece().unwrap_or_default();
         let header = answer.first_chunk().copied().unwrap_or_default();
         if let Some(shared) = self.reply.shared() {
             put_head(shared.head_mut(), header, payload_len);

@@ -150,9 +150,8 @@ fn shake_hands(
         .ok_or_else(|| failed(std::io::ErrorKind::InvalidData.into()))?;
     let mut reply = Reply::default();
     adapter.init(&request, &mut reply, || make_rings(device))?;
-    device
-        .send(reply.finish(request.unique, Ok(())))
-        .map_err(failed)
+    reply.finish(request.unique, Ok(()));
+    device.send(&reply).map_err(failed)
 }
 
 fn rules(options: &MountOptions) -> Rules {

@@ -47,6 +47,7 @@ mod sequence;
 mod space;
 mod statfs;
 mod sync;
+mod target;
 mod walk;
 mod walks;
 
@@ -64,4 +65,5 @@ pub use raw::RawSection;
 pub use sections::Section;
 pub use space::StoredSizes;
 pub use statfs::StatFs;
+pub use target::{BlockBytes, Filling, Loan, ReadTarget};
 pub use walk::WalkEntry;

@@ -6,6 +6,7 @@ use crate::block_cache::Ready;
 use crate::chunks::{Extent, Place};
 use crate::image::Image;
 use crate::perfmon::{Operation, Perfmon};
+use crate::target::{Filling, ReadTarget};
 
 /// Extents looked at to find the block that a sequential reader needs next. It is usually the next but one;
 /// looking further costs the reader more than the early start saves.
@@ -22,26 +23,41 @@ impl Image {
     /// `NotFound` or `InvalidInput` if `inode` is no regular file, `Corrupt` if metadata or a block is damaged,
     /// `Io` if the image cannot be read.
     pub fn read_at(&self, inode: InodeNum, offset: u64, buf: &mut [u8]) -> Result<usize> {
+        self.read_to(inode, offset, buf.len(), &mut Filling(buf))
+    }
+
+    /// As [`Self::read_at`], for `len` bytes and a target that may keep parts of blocks instead of copies of them.
+    ///
+    /// # Errors
+    /// As [`Self::read_at`].
+    pub fn read_to(
+        &self,
+        inode: InodeNum,
+        offset: u64,
+        len: usize,
+        target: &mut dyn ReadTarget,
+    ) -> Result<usize> {
         let _timer = Perfmon::start(self.perfmon(), Operation::Read);
         let content = self.content_number(inode)?;
         if offset == 0 {
             // Before it waits for its own block.
             self.begin_file(inode);
         }
-        self.decode_together(content, offset, buf.len() as u64)?;
-        let read = |block, at, target: &mut [u8]| {
+        self.decode_together(content, offset, len as u64)?;
+        let read = |block, at, len, target: &mut dyn ReadTarget| {
             self.cache()
-                .read_from(block, at, target)
+                .read_from(block, at, len, target)
                 .map(|()| Ready::Yes)
         };
-        let done = self.read_content(content, offset, buf, read)?;
+        let done = self.read_content(content, offset, len, target, read)?;
         if self.cache().wants_references() {
             self.cache().set_references(self.references());
         }
         Ok(done.unwrap_or(0))
     }
 
-    /// As [`Self::read_at`] if that takes no decoding and no reading of the image; `None` if it does.
+    /// As [`Self::read_to`] if that takes no decoding and no reading of the image; `None` if it does, whatever has got to the
+    /// target by then.
     ///
     /// # Errors
     /// As [`Self::read_at`].
@@ -49,12 +65,15 @@ impl Image {
         &self,
         inode: InodeNum,
         offset: u64,
-        buf: &mut [u8],
+        len: usize,
+        target: &mut dyn ReadTarget,
     ) -> Result<Option<usize>> {
         let timer = Perfmon::start(self.perfmon(), Operation::Read);
         let content = self.content_number(inode)?;
-        let read = |block, at, target: &mut [u8]| self.cache().read_ready(block, at, target);
-        let done = self.read_content(content, offset, buf, read)?;
+        let read = |block, at, len, target: &mut dyn ReadTarget| {
+            self.cache().read_ready(block, at, len, target)
+        };
+        let done = self.read_content(content, offset, len, target, read)?;
         match done {
             None => timer.discard(),
             Some(_) if offset == 0 => self.begin_file(inode),
@@ -67,35 +86,35 @@ impl Image {
         &self,
         content: u32,
         offset: u64,
-        buf: &mut [u8],
-        read: impl Fn(BlockIndex, u64, &mut [u8]) -> Result<Ready>,
+        len: usize,
+        target: &mut dyn ReadTarget,
+        read: impl Fn(BlockIndex, u64, usize, &mut dyn ReadTarget) -> Result<Ready>,
     ) -> Result<Option<usize>> {
         let mut extents = self.extents_from(content, offset)?;
         let mut done = 0;
         let mut last_block = None;
         let mut taken = FewBlocks::default();
-        while done < buf.len() {
+        while done < len {
             let Some(extent) = extents.next().transpose()? else {
                 break;
             };
             let at = offset.saturating_add(done as u64);
-            let Some(target) = part_of(&extent, at, buf.get_mut(done..).unwrap_or_default()) else {
+            let Some((skipped, part)) = part_of(&extent, at, len - done) else {
                 continue;
             };
             match extent.place {
-                Place::Hole => target.fill(0),
+                Place::Hole => target.room(part).fill(0),
                 Place::Data { block, offset } => {
-                    let skipped = at - extent.offset;
-                    if read(block, u64::from(offset) + skipped, target)? == Ready::No {
+                    if read(block, u64::from(offset) + skipped, part, target)? == Ready::No {
                         return Ok(None);
                     }
                     last_block = Some(block);
                     if let Some(bytes) = taken.of(block) {
-                        *bytes += target.len() as u64;
+                        *bytes += part as u64;
                     }
                 }
             }
-            done += target.len();
+            done += part;
         }
         for (block, len) in taken.all() {
             self.cache().note_read(block, len);
@@ -195,10 +214,10 @@ impl FewBlocks {
     }
 }
 
-/// The beginning of `rest` that `extent` fills, when the next byte wanted is at `at` in the file.
-fn part_of<'a>(extent: &Extent, at: u64, rest: &'a mut [u8]) -> Option<&'a mut [u8]> {
+/// Where in `extent` the next byte wanted is, which is at `at` in the file, and how many of `wanted` bytes it has from there.
+fn part_of(extent: &Extent, at: u64, wanted: usize) -> Option<(u64, usize)> {
     let skipped = at.checked_sub(extent.offset)?;
     let left = extent.len.checked_sub(skipped).filter(|left| *left > 0)?;
-    let len = usize::try_from(left).map_or(rest.len(), |left| left.min(rest.len()));
-    rest.get_mut(..len)
+    let len = usize::try_from(left).map_or(wanted, |left| left.min(wanted));
+    Some((skipped, len))
 }

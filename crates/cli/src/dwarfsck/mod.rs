@@ -80,6 +80,8 @@ fn image_options(options: &Options) -> ImageOptions {
     };
     image.cache.bytes_max = options.tuning.cache_size;
     image.cache.workers = contents::threads_ahead(worker_count(options));
+    // Each content is read once.
+    image.cache.lets_go = true;
     image.cache.verify_blocks = !options.actions.no_check;
     image
 }

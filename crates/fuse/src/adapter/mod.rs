@@ -274,15 +274,12 @@ impl Adapter {
         slow: &mut dyn FnMut(),
     ) -> Result<(), Errno> {
         let Range { offset, len } = Range::parse(request)?;
-        let target = reply.space(len);
-        let done = match self.fs.read_ready(request.node, offset, target)? {
-            Some(done) => done,
-            None => {
-                slow();
-                self.fs.read(request.node, offset, target)?
-            }
-        };
-        reply.shorten(done);
+        let ready = self.fs.read_ready(request.node, offset, len, reply)?;
+        if ready.is_none() {
+            slow();
+            reply.clear();
+            self.fs.read(request.node, offset, len, reply)?;
+        }
         Ok(())
     }
 

@@ -100,7 +100,10 @@ fn ask(adapter: &mut Adapter, reply: &mut Reply, random: &mut Random) {
         return;
     }
     let is_fine = result.is_ok();
-    let answer = reply.finish(request.unique, result);
+    let len = reply.finish(request.unique, result);
+    let pieces = reply.pieces();
+    let answer: Vec<u8> = pieces.iter().flat_map(|piece| piece.to_vec()).collect();
+    assert_eq!(answer.len(), len, "{what}");
     let (head, body) = answer.split_first_chunk::<OUT_HEADER_LEN>().unwrap();
     let (len, error) = (
         u32::from_ne_bytes(head[..4].try_into().unwrap()),

@@ -1,5 +1,8 @@
 //! How an answer looks.
 
+use std::io::IoSlice;
+
+use durin_reader::{BlockBytes, Loan, ReadTarget};
 use rustix::io::Errno;
 
 use super::shared::Shared;
@@ -14,11 +17,20 @@ const ENTRY_LEN: usize = 128;
 /// Bytes of a line of a directory before its name.
 const LINE_LEN: usize = 24;
 
+/// Bytes that are sent from where they are. Shorter ones are copied sooner.
+const LOAN_LEN_MIN: usize = 16 << 10;
+
+/// Pieces of an answer that lie elsewhere: with those between them half as many as one call takes.
+const LOANS_MAX: usize = 256;
+
 /// An answer in the making, in a buffer that serves for many.
 #[derive(Debug, Default)]
 pub(crate) struct Reply {
     buf: Buffer,
+    /// Bytes of the answer in `buf`.
     len: usize,
+    /// What lies elsewhere, each with the place in `buf` that it goes before.
+    loans: Vec<(usize, BlockBytes)>,
     /// Takes what has no room in a buffer that does not grow; such an answer is not sent.
     too_long: Option<Vec<u8>>,
 }
@@ -108,11 +120,17 @@ impl Reply {
     pub(crate) fn clear(&mut self) {
         self.len = OUT_HEADER_LEN;
         self.too_long = None;
+        self.give_back();
         self.reserve(0);
     }
 
-    /// Completes the answer to request `unique`.
-    pub(crate) fn finish(&mut self, unique: u64, result: Result<(), Errno>) -> &[u8] {
+    /// Lets go of what lies elsewhere: the answer is sent.
+    pub(crate) fn give_back(&mut self) {
+        self.loans.clear();
+    }
+
+    /// Completes the answer to request `unique`, and gives its length.
+    pub(crate) fn finish(&mut self, unique: u64, result: Result<(), Errno>) -> usize {
         let result = match &self.too_long {
             Some(_) => Err(Errno::IO),
             None => result,
@@ -121,14 +139,37 @@ impl Reply {
             Ok(()) => 0,
             Err(errno) => {
                 self.len = OUT_HEADER_LEN;
+                self.give_back();
                 -errno.raw_os_error()
             }
         };
-        self.head(error, unique);
-        self.bytes()
+        let lent: usize = self.loans.iter().map(|(_, bytes)| bytes.len()).sum();
+        let len = self.len + lent;
+        self.head(len, error, unique);
+        len
     }
 
-    /// Everything behind the header of an answer.
+    /// The answer, where nothing of it lies elsewhere.
+    pub(crate) fn in_one_piece(&self) -> Option<&[u8]> {
+        self.loans.is_empty().then(|| self.bytes())
+    }
+
+    /// The answer piece by piece.
+    pub(crate) fn pieces(&self) -> Vec<IoSlice<'_>> {
+        let mut pieces = Vec::with_capacity(2 * self.loans.len() + 1);
+        let mut rest = self.bytes();
+        let mut start = 0;
+        for (at, bytes) in &self.loans {
+            let (before, after) = rest.split_at(at.saturating_sub(start).min(rest.len()));
+            pieces.extend((!before.is_empty()).then(|| IoSlice::new(before)));
+            pieces.push(IoSlice::new(bytes));
+            (rest, start) = (after, *at);
+        }
+        pieces.extend((!rest.is_empty()).then(|| IoSlice::new(rest)));
+        pieces
+    }
+
+    /// Everything behind the header of an answer that lies in one piece.
     pub(crate) fn body(&self) -> &[u8] {
         self.bytes().get(OUT_HEADER_LEN..).unwrap_or_default()
     }
@@ -148,11 +189,6 @@ impl Reply {
         self.len += len;
         let buf = self.buf_mut();
         buf.get_mut(start..start + len).unwrap_or_default()
-    }
-
-    /// Takes back what is behind the first `len` bytes of the body.
-    pub(crate) fn shorten(&mut self, len: usize) {
-        self.len = self.len.min(OUT_HEADER_LEN + len);
     }
 
     pub(crate) fn u32(&mut self, value: u32) {
@@ -275,8 +311,8 @@ impl Reply {
         }
     }
 
-    fn head(&mut self, error: i32, unique: u64) {
-        let len = u32::try_from(self.len).unwrap_or(u32::MAX);
+    fn head(&mut self, len: usize, error: i32, unique: u64) {
+        let len = u32::try_from(len).unwrap_or(u32::MAX);
         if let Some(header) = self.buf_mut().first_chunk_mut::<OUT_HEADER_LEN>() {
             let (start, end) = header.split_at_mut(8);
             let (first, second) = start.split_at_mut(4);
@@ -317,6 +353,22 @@ impl Reply {
     }
 }
 
+impl ReadTarget for Reply {
+    fn room(&mut self, len: usize) -> &mut [u8] {
+        self.space(len)
+    }
+
+    fn lend(&mut self, loan: &Loan<'_>) -> bool {
+        let is_taken = matches!(self.buf, Buffer::Growing(_))
+            && loan.len() >= LOAN_LEN_MIN
+            && self.loans.len() < LOANS_MAX;
+        if is_taken {
+            self.loans.push((self.len, loan.take()));
+        }
+        is_taken
+    }
+}
+
 fn line_len(name: &[u8]) -> usize {
     LINE_LEN + name.len().next_multiple_of(8)
 }
@@ -325,6 +377,16 @@ fn line_len(name: &[u8]) -> usize {
 #[expect(clippy::host_endian_bytes, clippy::unwrap_used, reason = "tests")]
 mod tests {
     use super::*;
+
+    /// An answer as the kernel gets it.
+    fn finished(reply: &mut Reply, unique: u64, result: Result<(), Errno>) -> Vec<u8> {
+        let len = reply.finish(unique, result);
+        let pieces = reply.pieces();
+        let bytes: Vec<u8> = pieces.iter().flat_map(|piece| piece.to_vec()).collect();
+        assert_eq!(bytes.len(), len);
+        assert!(reply.in_one_piece().is_none_or(|whole| whole == bytes));
+        bytes
+    }
 
     fn len_of(fill: impl FnOnce(&mut Reply)) -> usize {
         let mut reply = Reply::default();
@@ -379,7 +441,7 @@ mod tests {
         let mut reply = Reply::default();
         reply.clear();
         reply.data(b"something");
-        let bytes = reply.finish(7, Err(Errno::IO)).to_vec();
+        let bytes = finished(&mut reply, 7, Err(Errno::IO));
         let mut expected = 16_u32.to_ne_bytes().to_vec();
         expected.extend((-5_i32).to_ne_bytes());
         expected.extend(7_u64.to_ne_bytes());
@@ -391,17 +453,17 @@ mod tests {
         let mut reply = Reply::in_shared(Shared::new(4096).unwrap());
         reply.clear();
         reply.space(4096).fill(1);
-        assert_eq!(reply.finish(1, Ok(())).len(), 16 + 4096);
+        assert_eq!(reply.finish(1, Ok(())), 16 + 4096);
         reply.clear();
         reply.data(&[2; 4000]);
         assert_eq!(reply.space(97).len(), 97);
         assert_eq!(
-            reply.finish(1, Ok(())).get(4..8),
+            finished(&mut reply, 1, Ok(())).get(4..8),
             Some(&(-5_i32).to_ne_bytes()[..])
         );
         reply.clear();
         reply.data(b"ab");
-        assert_eq!(reply.finish(2, Ok(())).get(16..), Some(&b"ab"[..]));
+        assert_eq!(finished(&mut reply, 2, Ok(())).get(16..), Some(&b"ab"[..]));
     }
 
     #[test]
@@ -409,10 +471,9 @@ mod tests {
         let mut reply = Reply::default();
         reply.clear();
         reply.space(10_000).fill(1);
-        reply.shorten(3);
-        assert_eq!(reply.finish(1, Ok(())).len(), 19);
+        assert_eq!(reply.finish(1, Ok(())), 10_016);
         reply.clear();
         reply.data(b"ab");
-        assert_eq!(reply.finish(2, Ok(())).get(16..), Some(&b"ab"[..]));
+        assert_eq!(finished(&mut reply, 2, Ok(())).get(16..), Some(&b"ab"[..]));
     }
 }

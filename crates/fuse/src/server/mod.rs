@@ -216,11 +216,12 @@ impl Server {
             let (then, result) = self.adapter.answer(&request, &mut reply, &mut slow);
             if then == Then::Send {
                 // The request may have been taken back meanwhile; that the connection is gone, the next read says.
-                let answer = reply.finish(request.unique, result);
-                if !seat.answered(answer.len()) {
+                let len = reply.finish(request.unique, result);
+                if !seat.answered(len) {
                     watch.begin_anew();
                 }
-                device.send(answer).ok();
+                device.send(&reply).ok();
+                reply.give_back();
             }
         }
     }

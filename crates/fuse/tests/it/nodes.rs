@@ -2,6 +2,7 @@
 
 use durin_fuse::fs::{Caching, Full, Seek};
 use durin_fuse::node::ROOT;
+use durin_reader::Filling;
 use durin_testkit::require;
 use durin_testkit::vectors::Vectors;
 use rustix::fs::OFlags;
@@ -30,7 +31,7 @@ fn numbers_never_handed_out_do_not_exist() {
             assert_eq!(fs.read_link(number).err(), no);
             assert_eq!(fs.open(number, OFlags::RDONLY).err(), no);
             assert_eq!(fs.open_dir(number).err(), no);
-            assert_eq!(fs.read(number, 0, &mut [0]).err(), no);
+            assert_eq!(fs.read(number, 0, 1, &mut Filling(&mut [0])).err(), no);
             assert_eq!(fs.seek(number, 0, Seek::Data).err(), no);
             assert_eq!(fs.xattr(number, b"user.dwarfs.inodeinfo").err(), no);
             let listed = fs.read_dir(number, 0, &mut |_| Ok(Full::No));
@@ -47,7 +48,8 @@ fn the_wrong_operation_for_the_kind() {
     assert_eq!(fs.lookup(file, b"a").err(), Some(Errno::NOTDIR));
     assert_eq!(fs.open_dir(file).err(), Some(Errno::NOTDIR));
     assert_eq!(fs.read_link(file).err(), Some(Errno::INVAL));
-    assert_eq!(fs.read(ROOT, 0, &mut [0]).err(), Some(Errno::ISDIR));
+    let read = fs.read(ROOT, 0, 1, &mut Filling(&mut [0]));
+    assert_eq!(read.err(), Some(Errno::ISDIR));
     assert_eq!(fs.open(ROOT, OFlags::RDONLY).err(), Some(Errno::ISDIR));
     assert_eq!(
         fs.lookup(ROOT, b"absent").unwrap().map(|node| node.number),
@@ -78,9 +80,10 @@ fn reads_and_seeks_beyond_the_end() {
     let file = fs.lookup(ROOT, b"bench.sh").unwrap().unwrap();
     let size = file.attr.size;
     let mut buf = [0; 64];
-    assert_eq!(fs.read(file.number, size - 10, &mut buf), Ok(10));
+    let mut read = |offset| fs.read(file.number, offset, 64, &mut Filling(&mut buf));
+    assert_eq!(read(size - 10), Ok(10));
     for offset in [size, size + 1, u64::MAX] {
-        assert_eq!(fs.read(file.number, offset, &mut buf), Ok(0), "{offset}");
+        assert_eq!(read(offset), Ok(0), "{offset}");
     }
     for offset in [-1, i64::MIN, i64::MAX] {
         let found = fs.seek(file.number, offset, Seek::Hole);

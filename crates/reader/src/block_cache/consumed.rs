@@ -118,7 +118,11 @@ impl Consumed {
             let is_read = use_now == Use::Over;
             let entry = is_read.then(|| self.let_go(entries, block)).flatten();
             let state = entry.and_then(Arc::into_inner).map(Entry::into_state);
-            if let Some(State::Whole(mut decoded)) = state {
+            let whole = match state {
+                Some(State::Whole(decoded)) => Arc::into_inner(decoded),
+                _ => None,
+            };
+            if let Some(mut decoded) = whole {
                 let capacity = decoded.capacity() as u64;
                 decoded.clear();
                 return (len..len.saturating_add(len / 8 + 1))
@@ -135,7 +139,7 @@ impl Consumed {
             return Use::Anew;
         };
         // The map has it, and we do.
-        if entry.is_busy() || Arc::strong_count(&entry) > 2 {
+        if entry.is_busy() || Arc::strong_count(&entry) > 2 || entry.is_lent() {
             Use::Held
         } else if entry.read.load(Ordering::Relaxed) >= all {
             Use::Over

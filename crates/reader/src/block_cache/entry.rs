@@ -1,6 +1,7 @@
 //! One compressed block: its decoder and what it has made so far.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use durin_codec::Packed;
 use durin_format::section::CompressionType;
@@ -14,6 +15,7 @@ use super::slot::Failure;
 use super::state::{Rest, State};
 use super::work::Work;
 use crate::sync::{AtomicU64, Mutex, Ordering, RwLock, RwLockWriteGuard, lock};
+use crate::target::ReadTarget;
 
 /// Pieces of a block are kept in place of it when they are no more than this part of it.
 const KEPT_SHARE: u64 = 2;
@@ -117,24 +119,35 @@ impl Entry {
         }
     }
 
-    /// Copies the bytes from `offset` on; false if they are not decoded yet.
-    pub(super) fn copy(&self, offset: u64, buf: &mut [u8]) -> Result<bool> {
-        self.state.read().copy(offset, buf)
+    /// Whether a reader has a part of it, as far as that can be told without waiting.
+    pub(super) fn is_lent(&self) -> bool {
+        self.state.try_read().is_none_or(|state| state.is_lent())
     }
 
-    /// Decodes until the bytes from `offset` on are there, and copies them.
-    pub(super) fn decode_and_copy(
+    /// Gives `len` bytes from `offset` on; false, and none of them, if they are not decoded yet.
+    pub(super) fn give(
+        &self,
+        offset: u64,
+        len: usize,
+        target: &mut dyn ReadTarget,
+    ) -> Result<bool> {
+        self.state.read().give(offset, len, target)
+    }
+
+    /// Decodes until `len` bytes from `offset` on are there, and gives them.
+    pub(super) fn decode_and_give(
         &self,
         work: &Work<'_>,
         offset: u64,
-        buf: &mut [u8],
+        len: usize,
+        target: &mut dyn ReadTarget,
     ) -> Result<Rest> {
-        let end = offset.saturating_add(buf.len() as u64);
+        let end = offset.saturating_add(len as u64);
         let _busy = Busy::new(&self.busy);
         let mut state = self.state.write();
         loop {
             // Another reader may have decoded them while this one waited.
-            if state.copy(offset, buf)? {
+            if state.give(offset, len, target)? {
                 return Ok(self.rest(&state, work));
             }
             self.step(&mut state, work, |len| check_end(end, len).map(|()| end))?;
@@ -321,7 +334,7 @@ impl Entry {
             && !decoded.is_empty()
         {
             self.memory.take_payload(std::mem::take(payload));
-            *state = State::Whole(std::mem::take(decoded));
+            *state = State::Whole(Arc::new(std::mem::take(decoded)));
         }
         // While it is being decoded, too: several large blocks in the making are most of what a small cache has.
         self.count(state, work.compression);

@@ -41,6 +41,7 @@ use crate::readahead::Readahead;
 use crate::sections::Section;
 use crate::sequence::BlockRun;
 use crate::sync::{OnceLock, Ordering};
+use crate::target::{Filling, ReadTarget};
 
 /// Blocks that a cache must have room for before other files have theirs decoded ahead: a smaller one would throw out what
 /// is in use.
@@ -142,12 +143,19 @@ impl BlockCache {
     /// `Corrupt` if there is no such block, it is damaged, or it ends too early, `Unsupported` if its compression is
     /// unknown, `Io` if it cannot be read.
     pub fn read(&self, block: BlockIndex, offset: u32, buf: &mut [u8]) -> Result<()> {
-        self.read_from(block, offset.into(), buf)
+        self.read_from(block, offset.into(), buf.len(), &mut Filling(buf))
     }
 
-    pub(crate) fn read_from(&self, block: BlockIndex, offset: u64, buf: &mut [u8]) -> Result<()> {
+    /// Gives `len` bytes of a block that begin at `offset`.
+    pub(crate) fn read_from(
+        &self,
+        block: BlockIndex,
+        offset: u64,
+        len: usize,
+        target: &mut dyn ReadTarget,
+    ) -> Result<()> {
         self.note(block);
-        if self.shared.read(block, offset, buf)? == Rest::Decode {
+        if self.shared.read(block, offset, len, target)? == Rest::Decode {
             self.finish(block);
         }
         Ok(())
@@ -166,9 +174,10 @@ impl BlockCache {
         &self,
         block: BlockIndex,
         offset: u64,
-        buf: &mut [u8],
+        len: usize,
+        target: &mut dyn ReadTarget,
     ) -> Result<Ready> {
-        let ready = self.shared.read_ready(block, offset, buf)?;
+        let ready = self.shared.read_ready(block, offset, len, target)?;
         if ready == Ready::Yes {
             self.note(block);
         }
@@ -218,7 +227,7 @@ impl BlockCache {
     pub fn decode(&self, block: BlockIndex) -> Result<()> {
         let last = self.block_len(block)?.checked_sub(1);
         if let Some(last) = last {
-            self.shared.read(block, last, &mut [0])?;
+            self.shared.read(block, last, 1, &mut Filling(&mut [0]))?;
         }
         Ok(())
     }

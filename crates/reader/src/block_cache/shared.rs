@@ -16,6 +16,7 @@ use crate::options::Tidy;
 use crate::perfmon::{Operation, Perfmon};
 use crate::sections::Section;
 use crate::sync::{AtomicU64, OnceLock, Ordering};
+use crate::target::ReadTarget;
 
 /// What readers and worker threads use together.
 pub(super) struct Shared {
@@ -43,14 +44,15 @@ impl Shared {
         &self,
         block: BlockIndex,
         offset: u64,
-        buf: &mut [u8],
+        len: usize,
+        target: &mut dyn ReadTarget,
     ) -> Result<Ready> {
         let timer = Perfmon::start(self.perfmon.as_deref(), Operation::BlockGet);
-        let copied = self
+        let given = self
             .entries
             .find(block)
-            .map(|entry| entry.copy(offset, buf));
-        if !copied.unwrap_or(Ok(false))? {
+            .map(|entry| entry.give(offset, len, target));
+        if !given.unwrap_or(Ok(false))? {
             timer.discard();
             return Ok(Ready::No);
         }
@@ -58,22 +60,28 @@ impl Shared {
         Ok(Ready::Yes)
     }
 
-    pub(super) fn read(&self, block: BlockIndex, offset: u64, buf: &mut [u8]) -> Result<Rest> {
+    pub(super) fn read(
+        &self,
+        block: BlockIndex,
+        offset: u64,
+        len: usize,
+        target: &mut dyn ReadTarget,
+    ) -> Result<Rest> {
         let _timer = Perfmon::start(self.perfmon.as_deref(), Operation::BlockGet);
         let section = self.slots.section(block)?;
-        let end = offset.saturating_add(buf.len() as u64);
+        let end = offset.saturating_add(len as u64);
         match self.slots.kind(self.source.as_ref(), block)? {
             Kind::Stored => check_end(end, section.payload_len)
                 .and_then(|()| {
                     let at = section.payload_offset + offset;
-                    crate::payload::read_exact(self.source.as_ref(), at, buf)
+                    crate::payload::read_exact(self.source.as_ref(), at, target.room(len))
                 })
                 .map(|()| Rest::Wait)
                 .map_err(|error| place(error, block, section)),
             Kind::Compressed(compression) => {
                 let entry = self.entries.of(block);
                 let count = |counter: &AtomicU64| counter.fetch_add(1, Ordering::Relaxed);
-                if entry.copy(offset, buf)? {
+                if entry.give(offset, len, target)? {
                     count(&self.counters.hits);
                     return Ok(Rest::Wait);
                 }
@@ -82,15 +90,15 @@ impl Shared {
                 let _timer = Perfmon::start(self.perfmon.as_deref(), Operation::BlockDecode);
                 let work = self.work(block, section, compression);
                 self.tidying();
-                let rest = entry.decode_and_copy(&work, offset, buf)?;
-                let end = self
+                let rest = entry.decode_and_give(&work, offset, len, target)?;
+                let wanted_end = self
                     .entries
                     .outlook()
                     .map_or(0, |outlook| outlook.end(block));
-                let fits = end <= self.entries.memory().bytes_max() / 2;
-                if fits && end > offset + buf.len() as u64 {
+                let fits = wanted_end <= self.entries.memory().bytes_max() / 2;
+                if fits && wanted_end > end {
                     // So that pieces can be kept of it when it goes. Who needs what is damaged meets the error.
-                    entry.decode_to(&work, end).ok();
+                    entry.decode_to(&work, wanted_end).ok();
                 }
                 Ok(rest)
             }

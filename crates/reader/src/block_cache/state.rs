@@ -1,5 +1,7 @@
 //! How far a compressed block has been decoded, and what that takes.
 
+use std::sync::Arc;
+
 use durin_codec::{Decoder, Packed};
 use durin_format::Result;
 
@@ -7,6 +9,7 @@ use super::entry::Form;
 use super::kept::Kept;
 use super::slot::Failure;
 use super::work::Work;
+use crate::target::{Loan, ReadTarget};
 
 /// Bytes that a decoder takes beside its window, as far as an estimate goes.
 const DECODER_BYTES: u64 = 1 << 16;
@@ -33,7 +36,8 @@ pub(super) enum State {
         /// Bytes of memory that were in use for it before the first was decoded.
         room: u64,
     },
-    Whole(Vec<u8>),
+    /// Readers may have parts of it for a while, whatever becomes of it here.
+    Whole(Arc<Vec<u8>>),
     /// It was whole or nearly so, and the memory is used for something else now.
     Kept(Kept),
     /// All of it, in less room.
@@ -42,8 +46,13 @@ pub(super) enum State {
 }
 
 impl State {
-    /// Copies the bytes from `offset` on; false if they are not decoded yet.
-    pub(super) fn copy(&self, offset: u64, buf: &mut [u8]) -> Result<bool> {
+    /// Gives `len` bytes from `offset` on; false, and none of them, if they are not decoded yet.
+    pub(super) fn give(
+        &self,
+        offset: u64,
+        len: usize,
+        target: &mut dyn ReadTarget,
+    ) -> Result<bool> {
         if let Self::Failed(failure) = self {
             return Err(failure.error());
         }
@@ -51,13 +60,27 @@ impl State {
             return Ok(false);
         };
         if let Self::Packed(packed) = self {
-            return Ok(packed.copy(offset, buf));
+            let end = offset.saturating_add(len);
+            return Ok(end <= packed.len() && packed.copy(offset, target.room(len)));
         }
-        let found = self.find(offset, buf.len());
+        if let Self::Whole(decoded) = self
+            && let Some(loan) = Loan::of(decoded, offset, len)
+        {
+            if !target.lend(&loan) {
+                target.room(len).copy_from_slice(loan.bytes());
+            }
+            return Ok(true);
+        }
+        let found = self.find(offset, len);
         if let Some(found) = found {
-            buf.copy_from_slice(found);
+            target.room(len).copy_from_slice(found);
         }
         Ok(found.is_some())
+    }
+
+    /// Whether a reader has a part of it.
+    pub(super) fn is_lent(&self) -> bool {
+        matches!(self, Self::Whole(decoded) if Arc::strong_count(decoded) > 1)
     }
 
     /// Appends the bytes from `offset` on; false if they are not there.
@@ -77,9 +100,8 @@ impl State {
     /// The bytes from `offset` on, if they are there as they are.
     fn find(&self, offset: usize, len: usize) -> Option<&[u8]> {
         match self {
-            Self::Whole(decoded) | Self::Partial { decoded, .. } => {
-                decoded.get(offset..)?.get(..len)
-            }
+            Self::Whole(decoded) => decoded.get(offset..)?.get(..len),
+            Self::Partial { decoded, .. } => decoded.get(offset..)?.get(..len),
             Self::Kept(kept) => kept.find(offset, len),
             Self::Fresh | Self::Packed(_) | Self::Failed(_) => None,
         }
@@ -134,7 +156,8 @@ impl State {
     /// What has been decoded.
     fn decoded(&self) -> &[u8] {
         match self {
-            Self::Whole(decoded) | Self::Partial { decoded, .. } => decoded,
+            Self::Whole(decoded) => decoded,
+            Self::Partial { decoded, .. } => decoded,
             Self::Fresh | Self::Kept(_) | Self::Packed(_) | Self::Failed(_) => &[],
         }
     }

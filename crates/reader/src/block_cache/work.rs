@@ -1,5 +1,7 @@
 //! Decoding one block, step by step.
 
+use std::sync::Arc;
+
 use durin_codec::Decoder;
 use durin_format::section::CompressionType;
 use durin_format::{BlockIndex, Error, Result};
@@ -40,16 +42,16 @@ impl Work<'_> {
         let mut payload = memory.payload_room(self.section.payload_len);
         self.slots
             .payload_into(self.source, self.section, &mut payload)?;
-        let decoder = Decoder::new(self.compression, &payload, self.block_size)?;
+        let mut decoder = Decoder::new(self.compression, &payload, self.block_size)?;
         let mut decoded = Vec::new();
         if decoder.uncompressed_len() == 0 {
             // Nothing is to come, and the payload must say so.
-            let mut decoder = decoder;
             decoder.decode_to(&payload, &mut decoded, 0)?;
-            return Ok(State::Whole(decoded));
+            return Ok(State::Whole(Arc::new(decoded)));
         }
         if let Some(spare) = self.entries.spare(decoder.uncompressed_len()) {
             decoded = spare;
+            decoder.note_used_buffer();
         }
         Ok(State::Partial {
             decoder,

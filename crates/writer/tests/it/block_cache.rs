@@ -5,7 +5,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use durin_codec::Spec;
-use durin_reader::{CacheOptions, CacheStats, Image, ImageOptions};
+use durin_reader::{
+    BlockBytes, CacheOptions, CacheStats, Filling, Image, ImageOptions, Loan, ReadTarget,
+};
 use durin_source::MemorySource;
 use durin_testkit::random::Random;
 
@@ -74,7 +76,12 @@ fn read(image: &Image, name: &str, expected: &[u8]) -> u64 {
     let mut offset = 0;
     while offset < expected.len() {
         let len = match image
-            .read_ready(entry.inode, offset as u64, &mut buf)
+            .read_ready(
+                entry.inode,
+                offset as u64,
+                buf.len(),
+                &mut Filling(&mut buf),
+            )
             .unwrap()
         {
             Some(len) => len,
@@ -88,6 +95,57 @@ fn read(image: &Image, name: &str, expected: &[u8]) -> u64 {
         offset += len;
     }
     image.cache().memory().held_bytes_most()
+}
+
+/// Keeps what it is lent.
+#[derive(Default)]
+struct Borrower {
+    copied: Vec<u8>,
+    lent: Vec<BlockBytes>,
+}
+
+impl ReadTarget for Borrower {
+    fn room(&mut self, len: usize) -> &mut [u8] {
+        let start = self.copied.len();
+        self.copied.resize(start + len, 0);
+        &mut self.copied[start..]
+    }
+
+    fn lend(&mut self, loan: &Loan<'_>) -> bool {
+        self.lent.push(loan.take());
+        true
+    }
+}
+
+fn joined(parts: &[BlockBytes]) -> Vec<u8> {
+    parts.iter().flat_map(|part| part.to_vec()).collect()
+}
+
+#[test]
+fn what_is_lent_stays_as_it_is_while_the_cache_reads_on() {
+    const PART: usize = 1 << 19;
+    let dir = tempfile::tempdir().unwrap();
+    let text = text();
+    fs::write(dir.path().join("a"), &text).unwrap();
+    let image = image_let_go(dir.path(), true);
+    let entry = image.resolve(b"a").unwrap().unwrap();
+    let mut kept = Vec::new();
+    for offset in (0..LEN).step_by(PART) {
+        let mut target = Borrower::default();
+        let len = image.read_to(entry.inode, offset as u64, PART, &mut target);
+        assert_eq!(len.unwrap(), PART);
+        let lent: usize = target.lent.iter().map(|bytes| bytes.len()).sum();
+        assert_eq!(lent + target.copied.len(), PART);
+        if target.copied.is_empty() {
+            kept.push((offset, joined(&target.lent), target.lent));
+        }
+    }
+    // The first half of a block is read before the second has been decoded.
+    assert!(kept.len() >= LEN / PART / 3, "{}", kept.len());
+    for (offset, then, lent) in kept {
+        assert!(then == text[offset..][..PART], "{offset}");
+        assert!(joined(&lent) == then, "{offset}: changed later");
+    }
 }
 
 #[test]

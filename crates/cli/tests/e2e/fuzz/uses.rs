@@ -15,7 +15,9 @@ use durin_format::events::Quiet;
 use durin_format::{InodeNum, Result};
 use durin_fuse::FsOptions;
 use durin_fuse::fs::{Fs, Full, Seek};
-use durin_reader::{CacheOptions, CheckLevel, CheckOptions, Image, ImageOptions, MetadataCheck};
+use durin_reader::{
+    CacheOptions, CheckLevel, CheckOptions, Filling, Image, ImageOptions, MetadataCheck,
+};
 use durin_rewrite::{Figures, RebuildOptions, Recompress, RewriteOptions, rewrite};
 use durin_source::MemorySource;
 use durin_testkit::programs::Programs;
@@ -193,7 +195,9 @@ fn serve(image: Image, random: &mut Random) {
             black_box(fs.lookup(number, name).is_ok());
         }
         drop(fs.read_link(number));
-        black_box(fs.read(number, random.below(5000), &mut [0; 5000]).is_ok());
+        let mut room = [0; 5000];
+        let read = fs.read(number, random.below(5000), 5000, &mut Filling(&mut room));
+        black_box(read.is_ok());
         black_box(fs.seek(number, 1, Seek::Hole).is_ok());
         drop(fs.xattr(number, b"user.dwarfs.inodeinfo"));
         drop(fs.xattr(number, b"user.dwarfs.driver.version"));
