@@ -41,7 +41,7 @@ pub mod limits;
 pub mod locate;
 pub mod metadata;
 pub mod section;
-mod sha512_256;
+pub mod sha512_256;
 pub mod string_table;
 pub mod thrift;
 

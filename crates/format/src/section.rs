@@ -6,11 +6,11 @@
 
 use std::fmt;
 
-use sha2::{Digest as _, Sha512_256};
 use xxhash_rust::xxh3::Xxh3Default;
 
 use crate::cursor::Cursor;
-use crate::{Error, Result, sha512_256};
+use crate::sha512_256::{self, Hasher};
+use crate::{Error, Result};
 
 /// What every image and every v2 section starts with.
 pub const MAGIC: [u8; 6] = *b"DWARFS";
@@ -329,43 +329,27 @@ fn put(header: &mut [u8; V2_HEADER_LEN], at: usize, bytes: &[u8]) {
     room.zip(bytes).for_each(|(to, from)| *to = *from);
 }
 
-/// Checks one checksum of one v2 section, a piece of the payload at a time.
-pub struct SectionVerifier {
-    expected: Expected,
+/// Checks the XXH3-64 of one v2 section, a piece of the payload at a time: fast, finds every accident.
+pub struct Xxh3Verifier {
+    expected: u64,
+    hasher: Box<Xxh3Default>,
 }
 
-enum Expected {
-    Xxh3(u64, Box<Xxh3Default>),
-    Sha2([u8; 32], Box<Sha512_256>),
-}
-
-impl SectionVerifier {
-    /// Begins a check of the XXH3-64: fast, finds every accident.
+impl Xxh3Verifier {
+    /// Begins a check.
     #[must_use]
-    pub fn xxh3(header: &[u8; V2_HEADER_LEN]) -> Self {
+    pub fn new(header: &[u8; V2_HEADER_LEN]) -> Self {
         let mut hasher = Box::new(Xxh3Default::new());
         hasher.update(header.get(XXH3_START..).unwrap_or(&[]));
         Self {
-            expected: Expected::Xxh3(stored_checksums(header).xxh3_64, hasher),
-        }
-    }
-
-    /// Begins a check of the SHA-512/256: slow, finds forgeries of the payload too.
-    #[must_use]
-    pub fn sha2(header: &[u8; V2_HEADER_LEN]) -> Self {
-        let mut hasher = Box::new(Sha512_256::new());
-        hasher.update(header.get(SHA2_START..).unwrap_or(&[]));
-        Self {
-            expected: Expected::Sha2(stored_checksums(header).sha2_512_256, hasher),
+            expected: stored_checksums(header).xxh3_64,
+            hasher,
         }
     }
 
     /// Adds the next piece of the payload.
     pub fn update(&mut self, payload: &[u8]) {
-        match &mut self.expected {
-            Expected::Xxh3(_, hasher) => hasher.update(payload),
-            Expected::Sha2(_, hasher) => hasher.update(payload),
-        }
+        self.hasher.update(payload);
     }
 
     /// Compares, once the whole payload was seen.
@@ -373,25 +357,56 @@ impl SectionVerifier {
     /// # Errors
     /// `Corrupt` if the stored checksum is another one.
     pub fn finish(self) -> Result<()> {
-        let (name, expected, found) = match self.expected {
-            Expected::Xxh3(expected, hasher) => (
-                "xxh3",
-                format!("{expected:016x}"),
-                format!("{:016x}", hasher.digest()),
-            ),
-            Expected::Sha2(expected, hasher) => (
-                "sha2-512/256",
-                crate::digest::hex(&expected),
-                crate::digest::hex(&hasher.finalize()),
-            ),
-        };
+        let (expected, found) = (self.expected, self.hasher.digest());
         if expected == found {
             return Ok(());
         }
-        Err(Error::corrupt(format!(
-            "{name} mismatch: expected {expected}, found {found}"
-        )))
+        let [expected, found] = [expected, found].map(|number| format!("{number:016x}"));
+        Err(mismatch("xxh3", &expected, &found))
     }
+}
+
+/// Checks the SHA-512/256 of one v2 section, a piece of the payload at a time: slow, finds forgeries of the payload too.
+#[derive(Clone, Debug)]
+pub struct Sha2Verifier {
+    expected: [u8; 32],
+    hasher: Hasher,
+}
+
+impl Sha2Verifier {
+    /// Begins a check.
+    #[must_use]
+    pub fn new(header: &[u8; V2_HEADER_LEN]) -> Self {
+        Self {
+            expected: stored_checksums(header).sha2_512_256,
+            hasher: Hasher::new(header.get(SHA2_START..).unwrap_or(&[])),
+        }
+    }
+
+    /// Adds the next piece of the payload of each section; see [`crate::sha512_256::together_max`].
+    pub fn update_all<'a>(verifiers: impl Iterator<Item = &'a mut Self>, payloads: &[&[u8]]) {
+        let mut hashers: Vec<_> = verifiers.map(|verifier| &mut verifier.hasher).collect();
+        Hasher::update_all(&mut hashers, payloads);
+    }
+
+    /// Compares, once the whole payload was seen.
+    ///
+    /// # Errors
+    /// `Corrupt` if the stored checksum is another one.
+    pub fn finish(self) -> Result<()> {
+        let (expected, found) = (self.expected, self.hasher.finish());
+        if expected == found {
+            return Ok(());
+        }
+        let [expected, found] = [expected, found].map(|digest| crate::digest::hex(&digest));
+        Err(mismatch("sha2-512/256", &expected, &found))
+    }
+}
+
+fn mismatch(name: &str, expected: &str, found: &str) -> Error {
+    Error::corrupt(format!(
+        "{name} mismatch: expected {expected}, found {found}"
+    ))
 }
 
 fn stored_checksums(header: &[u8; V2_HEADER_LEN]) -> Checksums {
@@ -425,12 +440,13 @@ mod tests {
         assert_eq!(header.compression, CompressionType::Zstd);
         assert_eq!(header.payload_len, payload.len() as u64);
         assert_eq!(header.header_len(), 64);
-        for verifier in [SectionVerifier::xxh3(&bytes), SectionVerifier::sha2(&bytes)] {
-            let mut verifier = verifier;
-            verifier.update(&payload[..5]);
-            verifier.update(&payload[5..]);
-            verifier.finish().unwrap();
+        let (mut xxh3, mut sha2) = (Xxh3Verifier::new(&bytes), Sha2Verifier::new(&bytes));
+        for piece in [&payload[..5], &payload[5..]] {
+            xxh3.update(piece);
+            Sha2Verifier::update_all([&mut sha2].into_iter(), &[piece]);
         }
+        xxh3.finish().unwrap();
+        sha2.finish().unwrap();
     }
 
     #[test]
@@ -443,11 +459,11 @@ mod tests {
                 Some(at) => payload[at] ^= 4,
                 None => header[at] ^= 4,
             }
-            let mut sha2 = SectionVerifier::sha2(&header);
-            sha2.update(&payload);
+            let mut sha2 = Sha2Verifier::new(&header);
+            Sha2Verifier::update_all([&mut sha2].into_iter(), &[&payload[..]]);
             let message = sha2.finish().unwrap_err().to_string();
             assert!(message.starts_with("sha2-512/256 mismatch: expected"));
-            let mut xxh3 = SectionVerifier::xxh3(&header);
+            let mut xxh3 = Xxh3Verifier::new(&header);
             xxh3.update(&payload);
             // The SHA-512/256 itself is the one thing that the XXH3 does not cover.
             assert_eq!(xxh3.finish().is_err(), at >= SHA2_START, "byte {at}");

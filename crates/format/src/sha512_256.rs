@@ -1,8 +1,8 @@
 //! SHA-512/256 of several messages at a time, which takes a fraction of the time where the processor helps.
 //!
-//! In: messages in two parts, a short one and any other. Out: their digests.
+//! In: messages in two parts, a short one and any other, or piece by piece. Out: their digests.
 
-use durin_kernels::sha512::{Block, LANES, State, compress};
+use durin_kernels::sha512::{Block, LANES, State, compress, is_available};
 use sha2::block_api::compress512;
 
 const BLOCK_LEN: usize = size_of::<Block>();
@@ -22,7 +22,23 @@ const INITIAL: State = [
     0x0eb7_2ddc_81c5_2ca2,
 ];
 
-/// The blocks of a message: most of them are where the message is.
+/// How many messages are worth hashing together.
+#[must_use]
+pub fn together_max() -> usize {
+    if is_available() { LANES } else { 1 }
+}
+
+/// A message that comes piece by piece.
+#[derive(Clone, Debug)]
+pub(crate) struct Hasher {
+    state: State,
+    /// Bytes so far.
+    len: u128,
+    /// What does not fill a block.
+    tail: Vec<u8>,
+}
+
+/// The blocks of a message or of a piece of it: most of them are where it is.
 struct Message<'a> {
     /// Where the two parts meet; none if that is the end.
     seam: Option<Block>,
@@ -47,10 +63,16 @@ pub(crate) fn digests(messages: &[[&[u8]; 2]]) -> Vec<[u8; 32]> {
 fn digests_with(messages: &[[&[u8]; 2]], compress: Compress) -> Vec<[u8; 32]> {
     let messages: Vec<_> = messages.iter().map(Message::new).collect();
     let mut states = vec![INITIAL; messages.len()];
+    compress_all(&messages, &mut states, compress);
+    states.iter().map(digest).collect()
+}
+
+/// Compresses all blocks of each message into its state.
+fn compress_all(messages: &[Message<'_>], states: &mut [State], compress: Compress) {
     let mut waiting = messages.iter().enumerate().map(Lane::new);
     let mut lanes: Vec<Lane<'_>> = waiting.by_ref().take(LANES).collect();
     while lanes.len() >= TOGETHER_MIN {
-        let done = together(&lanes, &mut states, compress);
+        let done = together(&lanes, states, compress);
         if done == 0 {
             break;
         }
@@ -67,7 +89,46 @@ fn digests_with(messages: &[[&[u8]; 2]], compress: Compress) -> Vec<[u8; 32]> {
             }
         }
     }
-    states.iter().map(digest).collect()
+}
+
+impl Hasher {
+    /// A message that begins with `head`, which is shorter than a block.
+    pub(crate) fn new(head: &[u8]) -> Self {
+        Self {
+            state: INITIAL,
+            len: head.len() as u128,
+            tail: head.to_vec(),
+        }
+    }
+
+    /// Adds the next piece of each message.
+    pub(crate) fn update_all(hashers: &mut [&mut Self], pieces: &[&[u8]]) {
+        Self::update_all_with(hashers, pieces, compress);
+    }
+
+    fn update_all_with(hashers: &mut [&mut Self], pieces: &[&[u8]], compress: Compress) {
+        let mut states: Vec<_> = hashers.iter().map(|hasher| hasher.state).collect();
+        let messages: Vec<_> = hashers
+            .iter()
+            .zip(pieces)
+            .map(|(hasher, piece)| Message::unfinished(&[&hasher.tail, piece]))
+            .collect();
+        compress_all(&messages, &mut states, compress);
+        let tails: Vec<_> = messages.into_iter().map(|message| message.end).collect();
+        for (((hasher, piece), state), tail) in
+            hashers.iter_mut().zip(pieces).zip(states).zip(tails)
+        {
+            hasher.state = state;
+            hasher.len += piece.len() as u128;
+            hasher.tail = tail;
+        }
+    }
+
+    pub(crate) fn finish(mut self) -> [u8; 32] {
+        let end = padded(std::mem::take(&mut self.tail), self.len);
+        compress512(&mut self.state, end.as_chunks().0);
+        digest(&self.state)
+    }
 }
 
 /// Compresses as many blocks of each as can be done together, and returns how many.
@@ -89,22 +150,42 @@ fn together(lanes: &[Lane<'_>], states: &mut [State], compress: Compress) -> usi
 }
 
 impl<'a> Message<'a> {
-    #[expect(clippy::big_endian_bytes, reason = "SHA-512 is defined so")]
-    fn new([head, body]: &[&'a [u8]; 2]) -> Self {
-        let bits = (head.len() as u128 + body.len() as u128) * 8;
+    /// A whole message, padded.
+    fn new(parts: &[&'a [u8]; 2]) -> Self {
+        let [head, body] = parts;
+        let len = head.len() as u128 + body.len() as u128;
+        let message = Self::unfinished(parts);
+        Self {
+            end: padded(message.end, len),
+            ..message
+        }
+    }
+
+    /// One of which more is to come; its end does not fill a block.
+    fn unfinished([head, body]: &[&'a [u8]; 2]) -> Self {
         let (mut seam, mut begin, mut rest) = (None, *head, *body);
         if let Some((first, left)) = body.split_at_checked(BLOCK_LEN.saturating_sub(head.len())) {
             seam = [*head, first].concat().try_into().ok();
             (begin, rest) = (&[], left);
         }
         let (middle, rest) = rest.as_chunks();
-        let mut end = [begin, rest, &[0x80]].concat();
-        while end.len() % BLOCK_LEN != BITS_START {
-            end.push(0);
+        Self {
+            seam,
+            middle,
+            end: [begin, rest].concat(),
         }
-        end.extend(bits.to_be_bytes());
-        Self { seam, middle, end }
     }
+}
+
+/// The end of a message of `len` bytes, with what goes behind it.
+#[expect(clippy::big_endian_bytes, reason = "SHA-512 is defined so")]
+fn padded(mut end: Vec<u8>, len: u128) -> Vec<u8> {
+    end.push(0x80);
+    while end.len() % BLOCK_LEN != BITS_START {
+        end.push(0);
+    }
+    end.extend((len * 8).to_be_bytes());
+    end
 }
 
 impl<'a> Lane<'a> {
@@ -140,7 +221,7 @@ fn digest(state: &State) -> [u8; 32] {
 }
 
 #[cfg(test)]
-#[allow(clippy::indexing_slicing, reason = "tests")]
+#[allow(clippy::indexing_slicing, clippy::unwrap_used, reason = "tests")]
 mod tests {
     use durin_testkit::random::Random;
     use sha2::{Digest as _, Sha512_256};
@@ -175,6 +256,40 @@ mod tests {
                 .collect();
             for messages in [&all[..1], &all[..2], &all[300..310], &all] {
                 check(messages);
+            }
+        }
+    }
+
+    #[test]
+    fn messages_that_come_in_pieces() {
+        let mut random = Random::new(8);
+        let data = random.bytes(1 << 17);
+        let one_by_one: Compress = |_, _| 0;
+        for (count, compress) in [
+            (1, compress as Compress),
+            (5, compress),
+            (11, compress),
+            (4, one_by_one),
+        ] {
+            let mut hashers: Vec<_> = (0..count).map(|at| Hasher::new(&data[..at * 11])).collect();
+            let mut all: Vec<Vec<u8>> = (0..count).map(|at| data[..at * 11].to_vec()).collect();
+            for _ in 0..9 {
+                let pieces: Vec<&[u8]> = (0..count)
+                    .map(|_| {
+                        let mut below = |max| usize::try_from(random.below(max)).unwrap();
+                        let len = [0, 1, 127, 128, 129, 5000, 1 << 16][below(7)];
+                        &data[below(1 << 16)..][..len]
+                    })
+                    .collect();
+                for (all, piece) in all.iter_mut().zip(&pieces) {
+                    all.extend_from_slice(piece);
+                }
+                let mut hashers: Vec<_> = hashers.iter_mut().collect();
+                Hasher::update_all_with(&mut hashers, &pieces, compress);
+            }
+            for (hasher, message) in hashers.into_iter().zip(all) {
+                let expected: [u8; 32] = Sha512_256::digest(message).into();
+                assert_eq!(hasher.finish(), expected);
             }
         }
     }

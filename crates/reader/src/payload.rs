@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use durin_format::section::{CompressionType, SectionVerifier, V2_HEADER_LEN, Version};
+use durin_format::section::{CompressionType, V2_HEADER_LEN, Version, Xxh3Verifier};
 use durin_format::{Error, Result};
 use durin_source::Source;
 
@@ -92,39 +92,69 @@ pub(crate) fn verify(
     header: &[u8; V2_HEADER_LEN],
     payload: &[u8],
 ) -> Result<()> {
-    let mut verifier = SectionVerifier::xxh3(header);
+    let mut verifier = Xxh3Verifier::new(header);
     verifier.update(payload);
     verifier
         .finish()
         .map_err(|error| error.at(section.location()))
 }
 
-/// Feeds the whole payload to all `verifiers`, a piece at a time, and tells `progress` how many bytes each piece had.
+/// Checks the XXH3 of a payload, a piece at a time.
 pub(crate) fn verify_streaming(
     source: &dyn Source,
     section: &Section,
-    mut verifiers: Vec<SectionVerifier>,
-    progress: &dyn Fn(u64),
+    header: &[u8; V2_HEADER_LEN],
 ) -> Result<()> {
-    let place = |error: Error| error.at(section.location());
-    let mut piece =
-        vec![0; PIECE_LEN.min(usize::try_from(section.payload_len).unwrap_or(PIECE_LEN))];
-    let mut done = 0;
-    while done < section.payload_len {
-        let left = section.payload_len - done;
-        let len = usize::try_from(left).map_or(piece.len(), |left| left.min(piece.len()));
-        let piece = piece.get_mut(..len).unwrap_or_default();
-        read_exact(source, section.payload_offset + done, piece).map_err(place)?;
-        for verifier in &mut verifiers {
-            verifier.update(piece);
-        }
-        done += len as u64;
-        progress(len as u64);
+    let mut verifier = Xxh3Verifier::new(header);
+    let mut pieces = Pieces::new(section, PIECE_LEN);
+    while let Some(piece) = pieces.next(source)? {
+        verifier.update(piece);
     }
-    verifiers
-        .into_iter()
-        .try_for_each(SectionVerifier::finish)
-        .map_err(place)
+    verifier
+        .finish()
+        .map_err(|error| error.at(section.location()))
+}
+
+/// A payload that is read a piece at a time.
+pub(crate) struct Pieces<'a> {
+    section: &'a Section,
+    done: u64,
+    buffer: Vec<u8>,
+    /// Bytes of the last piece.
+    len: usize,
+}
+
+impl<'a> Pieces<'a> {
+    pub(crate) fn new(section: &'a Section, len_max: usize) -> Self {
+        let len = usize::try_from(section.payload_len).unwrap_or(len_max);
+        Self {
+            section,
+            done: 0,
+            buffer: vec![0; len.min(len_max)],
+            len: 0,
+        }
+    }
+
+    /// Reads the next piece; `None` at the end.
+    pub(crate) fn next(&mut self, source: &dyn Source) -> Result<Option<&[u8]>> {
+        let left = self.section.payload_len - self.done;
+        if left == 0 {
+            return Ok(None);
+        }
+        let len =
+            usize::try_from(left).map_or(self.buffer.len(), |left| left.min(self.buffer.len()));
+        let piece = self.buffer.get_mut(..len).unwrap_or_default();
+        read_exact(source, self.section.payload_offset + self.done, piece)
+            .map_err(|error| error.at(self.section.location()))?;
+        self.done += len as u64;
+        self.len = len;
+        Ok(Some(piece))
+    }
+
+    /// The piece that was read last.
+    pub(crate) fn last(&self) -> &[u8] {
+        self.buffer.get(..self.len).unwrap_or_default()
+    }
 }
 
 /// A payload where it is in the mapping of the source, or read into memory when there is none.
@@ -214,7 +244,7 @@ struct Payload<'a> {
     section: &'a Section,
     len: usize,
     done: usize,
-    verifier: Option<SectionVerifier>,
+    verifier: Option<Xxh3Verifier>,
 }
 
 impl<'a> Payload<'a> {
@@ -230,7 +260,7 @@ impl<'a> Payload<'a> {
             section,
             len: checked_len(section, len_max)?,
             done: 0,
-            verifier: header.map(SectionVerifier::xxh3),
+            verifier: header.map(Xxh3Verifier::new),
         })
     }
 
@@ -254,7 +284,7 @@ impl<'a> Payload<'a> {
 
     /// Compares the checksum of what was read, which is all.
     fn finish(self) -> Result<()> {
-        self.verifier.map_or(Ok(()), SectionVerifier::finish)
+        self.verifier.map_or(Ok(()), Xxh3Verifier::finish)
     }
 
     /// Fills `buf` with what comes next.

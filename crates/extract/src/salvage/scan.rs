@@ -7,7 +7,7 @@
 
 use durin_format::locate::NEEDLE;
 use durin_format::section::{
-    FILE_HEADER_V1_LEN, SectionHeader, SectionVerifier, V1_HEADER_LEN, V2_HEADER_LEN, Version,
+    FILE_HEADER_V1_LEN, SectionHeader, V1_HEADER_LEN, V2_HEADER_LEN, Version, Xxh3Verifier,
 };
 use durin_format::{Error, ErrorKind, Result};
 use durin_reader::{ImageOffset, find_image};
@@ -345,7 +345,7 @@ impl Scanner<'_> {
             .effort_left
             .checked_sub(len)
             .ok_or_else(|| Error::limit("too many things in the file look like sections"))?;
-        let mut verifier = SectionVerifier::xxh3(&found.bytes);
+        let mut verifier = Xxh3Verifier::new(&found.bytes);
         let mut buffer = vec![0; WINDOW_LEN];
         let mut at = found.payload_offset();
         let end = found.end();

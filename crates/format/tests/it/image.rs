@@ -4,8 +4,8 @@ use std::fs;
 use std::path::Path;
 
 use durin_format::section::{
-    FILE_HEADER_V1_LEN, SectionHeader, SectionType, SectionVerifier, V1_HEADER_LEN, V2_HEADER_LEN,
-    Version,
+    FILE_HEADER_V1_LEN, SectionHeader, SectionType, Sha2Verifier, V1_HEADER_LEN, V2_HEADER_LEN,
+    Version, Xxh3Verifier,
 };
 use durin_format::{Error, Result, locate};
 
@@ -117,10 +117,11 @@ fn walk_v2(image: &[u8]) -> Result<Vec<Section>> {
         let header = SectionHeader::parse_v2(bytes)?;
         at = push(&mut sections, image, at, header)?;
         let payload = &sections.last().unwrap().payload;
-        for mut verifier in [SectionVerifier::xxh3(bytes), SectionVerifier::sha2(bytes)] {
-            verifier.update(payload);
-            verifier.finish()?;
-        }
+        let (mut xxh3, mut sha2) = (Xxh3Verifier::new(bytes), Sha2Verifier::new(bytes));
+        xxh3.update(payload);
+        Sha2Verifier::update_all([&mut sha2].into_iter(), &[&payload[..]]);
+        xxh3.finish()?;
+        sha2.finish()?;
     }
     Ok(sections)
 }

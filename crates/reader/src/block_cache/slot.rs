@@ -1,7 +1,7 @@
 //! What is known about each block for as long as the image is open: its section, and after the first touch whether it
 //! is stored or compressed, or why it cannot be read.
 
-use durin_format::section::{CompressionType, SectionVerifier, V2_HEADER_LEN};
+use durin_format::section::{CompressionType, V2_HEADER_LEN};
 use durin_format::{BlockIndex, Error, ErrorKind, Location, Result};
 use durin_source::Source;
 
@@ -156,10 +156,7 @@ impl Slots {
     /// Compares a payload with its checksum, if it has one.
     pub(super) fn verify(&self, source: &dyn Source, section: &Section) -> Result<()> {
         match self.header_to_verify(source, section)? {
-            Some(header) => {
-                let verifiers = vec![SectionVerifier::xxh3(&header)];
-                payload::verify_streaming(source, section, verifiers, &|_| ())
-            }
+            Some(header) => payload::verify_streaming(source, section, &header),
             None => Ok(()),
         }
     }
