@@ -70,6 +70,16 @@ impl Deref for BlockBytes {
     }
 }
 
+impl From<Vec<u8>> for BlockBytes {
+    /// All of a block.
+    fn from(block: Vec<u8>) -> Self {
+        Self {
+            range: 0..block.len(),
+            block: Arc::new(block),
+        }
+    }
+}
+
 /// A buffer that is filled from its beginning. What does not fit is lost.
 #[derive(Debug)]
 pub struct Filling<'a>(pub &'a mut [u8]);

@@ -449,6 +449,32 @@ mod tests {
     }
 
     #[test]
+    fn what_is_lent_is_sent_where_it_belongs() {
+        let mut reply = Reply::default();
+        reply.clear();
+        let lend = |reply: &mut Reply, byte, len| {
+            let bytes = BlockBytes::from(vec![byte; len]);
+            reply.loans.push((reply.len, bytes));
+        };
+        lend(&mut reply, 1, 3);
+        lend(&mut reply, 2, 2);
+        reply.data(b"ab");
+        lend(&mut reply, 3, 1);
+        reply.data(b"c");
+        assert!(reply.in_one_piece().is_none());
+        let bytes = finished(&mut reply, 9, Ok(()));
+        assert_eq!(bytes.first_chunk(), Some(&25_u32.to_ne_bytes()));
+        assert_eq!(
+            bytes.get(OUT_HEADER_LEN..),
+            Some(&[1, 1, 1, 2, 2, b'a', b'b', 3, b'c'][..])
+        );
+        assert_eq!(finished(&mut reply, 9, Err(Errno::IO)).len(), 16);
+        lend(&mut reply, 4, 1);
+        reply.clear();
+        assert_eq!(finished(&mut reply, 9, Ok(())).len(), 16);
+    }
+
+    #[test]
     fn what_has_no_room_in_shared_memory_is_an_error() {
         let mut reply = Reply::in_shared(Shared::new(4096).unwrap());
         reply.clear();

@@ -1,16 +1,12 @@
 //! Threads that are not needed just now, until another calls one to take its place.
-//!
-//! The one that came last is called first: its memory for answers is likeliest to be in a processor's cache still, and
-//! those that are not needed stay asleep until they go.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread::Thread;
-use std::time::{Duration, Instant};
+use std::sync::{Condvar, Mutex, PoisonError};
+use std::time::Duration;
 
 /// Where they are.
 pub(super) struct Parked {
     state: Mutex<State>,
+    change: Condvar,
     /// More than these are not kept, and none for longer.
     max: usize,
     patience: Duration,
@@ -18,22 +14,17 @@ pub(super) struct Parked {
 
 #[derive(Default)]
 struct State {
-    /// The one that came last at the end.
-    waiting: Vec<Arc<Waiting>>,
+    /// How many are here, and how many of them are called.
+    count: usize,
+    called: usize,
     is_over: bool,
-}
-
-/// A thread that waits.
-struct Waiting {
-    thread: Thread,
-    /// Set when it has been taken out of [`State::waiting`].
-    is_called: AtomicBool,
 }
 
 impl Parked {
     pub(super) fn new(max: usize, patience: Duration) -> Self {
         Self {
             state: Mutex::default(),
+            change: Condvar::new(),
             max,
             patience,
         }
@@ -41,61 +32,42 @@ impl Parked {
 
     /// Calls one; gives whether there was one.
     pub(super) fn call(&self) -> bool {
-        let last = self.state().waiting.pop();
-        last.map(|waiting| waiting.call()).is_some()
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if state.called >= state.count {
+            return false;
+        }
+        state.called += 1;
+        drop(state);
+        self.change.notify_one();
+        true
     }
 
     /// Waits until the calling thread is called. Gives whether it was: it is to end where there are enough, when nobody
     /// has called for long, or all is over.
     pub(super) fn wait(&self) -> bool {
-        let own = Arc::new(Waiting {
-            thread: std::thread::current(),
-            is_called: AtomicBool::new(false),
-        });
-        {
-            let mut state = self.state();
-            if state.is_over || state.waiting.len() >= self.max {
-                return false;
-            }
-            state.waiting.push(Arc::clone(&own));
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if state.is_over || state.count >= self.max {
+            return false;
         }
-        let start = Instant::now();
-        while !own.is_called.load(Ordering::Acquire) {
-            let left = self.patience.saturating_sub(start.elapsed());
-            if left.is_zero() && self.leave(&own) {
-                return false;
-            }
-            std::thread::park_timeout(left);
-        }
-        !self.state().is_over
+        state.count += 1;
+        let (mut state, _) = self
+            .change
+            .wait_timeout_while(state, self.patience, |state| {
+                state.called == 0 && !state.is_over
+            })
+            .unwrap_or_else(PoisonError::into_inner);
+        state.count -= 1;
+        let is_called = state.called > 0;
+        state.called = state.called.saturating_sub(1);
+        is_called && !state.is_over
     }
 
     /// Lets all go for good.
     pub(super) fn end(&self) {
-        let all = {
-            let mut state = self.state();
-            state.is_over = true;
-            std::mem::take(&mut state.waiting)
-        };
-        all.iter().for_each(|waiting| waiting.call());
-    }
-
-    /// Takes one out that nobody has called; gives whether it was there.
-    fn leave(&self, own: &Arc<Waiting>) -> bool {
-        let waiting = &mut self.state().waiting;
-        let at = waiting.iter().position(|other| Arc::ptr_eq(other, own));
-        at.map(|at| waiting.remove(at)).is_some()
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Waiting {
-    fn call(&self) {
-        self.is_called.store(true, Ordering::Release);
-        self.thread.unpark();
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.is_over = true;
+        drop(state);
+        self.change.notify_all();
     }
 }
 
@@ -132,28 +104,6 @@ mod tests {
         drop(came);
         assert_eq!(all.iter().count(), 0);
         assert!(!parked.wait() && !parked.call());
-    }
-
-    #[test]
-    fn the_one_that_came_last_is_called_first() {
-        let parked = Parked::new(3, Duration::MAX);
-        let (came, all) = channel();
-        std::thread::scope(|scope| {
-            for number in 0..3 {
-                let (parked, came) = (&parked, came.clone());
-                scope.spawn(move || {
-                    assert!(parked.wait());
-                    came.send(number).unwrap();
-                });
-                while parked.state().waiting.len() <= number {
-                    std::thread::yield_now();
-                }
-            }
-            for number in (0..3).rev() {
-                assert!(parked.call());
-                assert_eq!(all.recv().unwrap(), number);
-            }
-        });
     }
 
     #[test]
