@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 /// Takes what is read, part by part, in order.
 pub trait ReadTarget {
-    /// Room for the next `len` bytes, with any contents.
+    /// Room for exactly the next `len` bytes, with any contents. A read never asks for more than it was told to read.
     fn room(&mut self, len: usize) -> &mut [u8];
 
     /// Is offered the next bytes where they are; whoever does not take them gets them copied.
@@ -80,7 +80,7 @@ impl From<Vec<u8>> for BlockBytes {
     }
 }
 
-/// A buffer that is filled from its beginning. What does not fit is lost.
+/// A buffer that is filled from its beginning. It must be as long as what is to be read: less room is a panic of the read.
 #[derive(Debug)]
 pub struct Filling<'a>(pub &'a mut [u8]);
 

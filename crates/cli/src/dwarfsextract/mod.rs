@@ -171,7 +171,8 @@ fn image_options(options: &Options, is_archive: bool) -> Result<ImageOptions, Fa
     } else {
         memory
     };
-    // An archive takes each file once.
+    // An archive takes each file once. (Formats in which each further name has the contents, too, decode a block again for
+    // them now and then.)
     image.cache.lets_go = is_archive;
     image.cache.workers = options.tuning.num_workers;
     image.cache.verify_blocks = !options.basic.disable_integrity_check;
