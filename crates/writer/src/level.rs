@@ -86,6 +86,9 @@ const LZMA_METADATA: &str = "lzma:level=9:lc=0:lp=2:pb=2";
 /// `xz -9` looks back over 64 MiB from everywhere: in a tree of two or three blocks, much of one of them begins with nothing
 /// to look back at.
 const SMALL_TREE_LEN_MAX: u64 = 128 << 20;
+/// The smaller blocks of level 7 lose to it as long as there are few of them: only in larger trees do likes lie so far apart
+/// that blocks in the order of similarity have more in common than what those 64 MiB hold.
+const SMALL_TREE_7_LEN_MAX: u64 = 512 << 20;
 
 // Measured in docs/levels.md.
 const LEVELS: [LevelDefaults; LEVEL_MAX + 1] = [
@@ -108,16 +111,17 @@ const LEVELS: [LevelDefaults; LEVEL_MAX + 1] = [
         mixed_block_size_bits: 22,
         ..row(24, (8, 2), ZSTD_6, "zstd:level=16", LZ4_METADATA)
     },
-    row(25, (8, 2), LZMA_7, "zstd:level=16", LZMA_METADATA).and_small_trees(26),
-    row(26, (8, 2), LZMA_8, "zstd:level=16", LZMA_METADATA).and_small_trees(27),
-    row(26, (8, 2), LZMA_9, "zstd:level=16", LZMA_METADATA).and_small_trees(27),
+    row(25, (8, 2), LZMA_7, "zstd:level=16", LZMA_METADATA)
+        .and_small_trees(SMALL_TREE_7_LEN_MAX, 26),
+    row(26, (8, 2), LZMA_8, "zstd:level=16", LZMA_METADATA).and_small_trees(SMALL_TREE_LEN_MAX, 27),
+    row(26, (8, 2), LZMA_9, "zstd:level=16", LZMA_METADATA).and_small_trees(SMALL_TREE_LEN_MAX, 27),
 ];
 
 impl LevelDefaults {
-    /// Up to [`SMALL_TREE_LEN_MAX`] bytes of data go into blocks of `2^bits` bytes.
-    const fn and_small_trees(mut self, bits: u32) -> Self {
+    /// Up to `data_len_max` bytes of data go into blocks of `2^bits` bytes.
+    const fn and_small_trees(mut self, data_len_max: u64, bits: u32) -> Self {
         self.small_tree = Some(SmallTree {
-            data_len_max: SMALL_TREE_LEN_MAX,
+            data_len_max,
             block_size_bits: bits,
         });
         // All of them are of full size.
