@@ -207,7 +207,9 @@ impl Server {
             } else {
                 seat.leave();
             }
+            let mut was_slow = false;
             let mut slow = || {
+                was_slow = true;
                 seat.leave();
                 if self.idle.load(Ordering::Relaxed) == 0 {
                     self.call_another(scope);
@@ -217,7 +219,8 @@ impl Server {
             if then == Then::Send {
                 // The request may have been taken back meanwhile; that the connection is gone, the next read says.
                 let len = reply.finish(request.unique, result);
-                if !seat.answered(len) {
+                // What follows a slow one is slow, too, as likely as not, and goes to another thread.
+                if !seat.answered(len) || was_slow {
                     watch.begin_anew();
                 }
                 device.send(&reply).ok();

@@ -181,7 +181,9 @@ impl Server {
                 request.pid,
                 Some(queue.into()),
             );
+            let mut was_slow = false;
             let mut slow = || {
+                was_slow = true;
                 seat.leave();
                 if idle.load(Ordering::Relaxed) == 0 {
                     self.start_ring(scope, queue);
@@ -189,7 +191,7 @@ impl Server {
             };
             let (_, result) = self.adapter.answer(&request, ring.reply(), &mut slow);
             let len = ring.commit(request.unique, result)?;
-            if !seat.answered(len) {
+            if !seat.answered(len) || was_slow {
                 watch.begin_anew();
             }
         }
