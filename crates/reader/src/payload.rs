@@ -12,6 +12,10 @@ use crate::sections::{Section, read_header, read_v2_header};
 /// Bytes verified in one go: fits into the second level cache, where the checksum finds it again.
 pub(crate) const PIECE_LEN: usize = 256 << 10;
 
+/// Bytes of what is only verified in one go: memory that allocators have at hand. For more they take pages that are new to
+/// the process each time, which costs more than the checksum.
+const VERIFIED_LEN: usize = 64 << 10;
+
 /// Fills `buf` from `offset` (bytes from the start of the file).
 pub(crate) fn read_exact(source: &dyn Source, offset: u64, buf: &mut [u8]) -> Result<()> {
     source.read_exact_at(offset, buf).map_err(|error| {
@@ -106,7 +110,7 @@ pub(crate) fn verify_streaming(
     header: &[u8; V2_HEADER_LEN],
 ) -> Result<()> {
     let mut verifier = Xxh3Verifier::new(header);
-    let mut pieces = Pieces::new(section, PIECE_LEN);
+    let mut pieces = Pieces::new(section, VERIFIED_LEN);
     while let Some(piece) = pieces.next(source)? {
         verifier.update(piece);
     }

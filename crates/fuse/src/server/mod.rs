@@ -6,7 +6,8 @@
 //! waits for requests, another takes its place: one that is `parked`, or a new one, up to a limit. So `ls` never waits for
 //! a slow block.
 //! A thread that finds that others wait has done its part, and is parked or ends. One that waits alone looks for the next
-//! request for a moment before it sleeps (`watch`), and answers a single client on that one's processor (`beside`).
+//! request for a moment before it sleeps (`watch`), and answers a single client on that one's processor (`beside`), both
+//! as long as answers are quick (`attend`).
 //!
 //! With io_uring (`rings`) it is the same for each of the kernel's queues, but that threads stay.
 
@@ -20,12 +21,13 @@ use std::time::{Duration, Instant};
 use crate::adapter::{Adapter, Then};
 use crate::device::{Device, End, REQUEST_LEN_MAX, Received};
 use crate::protocol::{Reply, Request};
-use beside::{Beside, Seat};
+use attend::Attendant;
+use beside::Beside;
 use demand::Demand;
 use parked::Parked;
 use rings::Rings;
-use watch::Watch;
 
+mod attend;
 pub(crate) mod beside;
 mod demand;
 mod parked;
@@ -175,15 +177,14 @@ impl Server {
     ) -> Option<io::Result<End>> {
         let mut buf = vec![0; REQUEST_LEN_MAX];
         let mut reply = Reply::default();
-        let mut watch = Watch::default();
-        let mut seat = Seat::new(&self.beside);
+        let mut attendant = Attendant::new(&self.beside);
         loop {
             if !self.may_wait() {
                 return None;
             }
             let start = Instant::now();
             let queued = self.demand.can_change() && device.has_request();
-            let received = self.receive(device, &mut buf, watch.until(start));
+            let received = self.receive(device, &mut buf, attendant.until(start));
             let waited = start.elapsed();
             self.idle.fetch_sub(1, Ordering::Relaxed);
             let len = match received {
@@ -194,23 +195,20 @@ impl Server {
             let Some(request) = buf.get(..len).and_then(Request::parse) else {
                 return Some(Err(io::ErrorKind::InvalidData.into()));
             };
+            let is_other = attendant.came(waited, request.pid);
             // The one who has just got an answer wakes another thread with the next request, if others wait, and this one
             // finds it first.
-            let queued = queued && !watch.was_last(request.pid);
-            watch.note(waited, request.pid);
-            if self.demand.note(queued) {
-                seat.leave();
+            if self.demand.note(queued && is_other) {
+                attendant.stand_up();
                 self.call_another(scope);
             }
             if self.demand.threads() == 1 {
-                self.sit(scope, &mut seat, &mut watch, request.pid, None);
+                self.sit(scope, &mut attendant, request.pid, None);
             } else {
-                seat.leave();
+                attendant.stand_up();
             }
-            let mut was_slow = false;
             let mut slow = || {
-                was_slow = true;
-                seat.leave();
+                attendant.take_time();
                 if self.idle.load(Ordering::Relaxed) == 0 {
                     self.call_another(scope);
                 }
@@ -219,10 +217,8 @@ impl Server {
             if then == Then::Send {
                 // The request may have been taken back meanwhile; that the connection is gone, the next read says.
                 let len = reply.finish(request.unique, result);
-                // What follows a slow one is slow, too, as likely as not, and goes to another thread.
-                if !seat.answered(len) || was_slow {
-                    watch.begin_anew();
-                }
+                let was_slow = attendant.answered(len);
+                self.demand.note_answer(was_slow);
                 device.send(&reply).ok();
                 reply.give_back();
             }

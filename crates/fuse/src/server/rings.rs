@@ -10,8 +10,7 @@ use std::sync::{Mutex, PoisonError, mpsc};
 use std::thread::{Builder, Scope};
 use std::time::Instant;
 
-use super::beside::Seat;
-use super::watch::Watch;
+use super::attend::Attendant;
 use super::{Server, Threads};
 use crate::adapter::ANSWER_LEN_MAX;
 use crate::device::{Device, REQUEST_LEN_MAX};
@@ -153,8 +152,7 @@ impl Server {
         };
         let queue = ring.queue();
         let mut buf = vec![0; REQUEST_LEN_MAX];
-        let mut watch = Watch::default();
-        let mut seat = Seat::new(&self.beside);
+        let mut attendant = Attendant::new(&self.beside);
         loop {
             idle.fetch_add(1, Ordering::Relaxed);
             let start = Instant::now();
@@ -172,28 +170,18 @@ impl Server {
             };
             let request = buf.get(..len).and_then(Request::parse);
             let request = request.ok_or(io::ErrorKind::InvalidData)?;
-            watch.note(waited, request.pid);
+            attendant.came(waited, request.pid);
             // A queue is that of a processor.
-            self.sit(
-                scope,
-                &mut seat,
-                &mut watch,
-                request.pid,
-                Some(queue.into()),
-            );
-            let mut was_slow = false;
+            self.sit(scope, &mut attendant, request.pid, Some(queue.into()));
             let mut slow = || {
-                was_slow = true;
-                seat.leave();
+                attendant.take_time();
                 if idle.load(Ordering::Relaxed) == 0 {
                     self.start_ring(scope, queue);
                 }
             };
             let (_, result) = self.adapter.answer(&request, ring.reply(), &mut slow);
             let len = ring.commit(request.unique, result)?;
-            if !seat.answered(len) || was_slow {
-                watch.begin_anew();
-            }
+            attendant.answered(len);
         }
     }
 }

@@ -25,14 +25,13 @@ use rustix::process::Pid;
 use rustix::thread::{CpuSet, gettid, sched_getaffinity, sched_setaffinity};
 
 use super::Server;
-use super::watch::Watch;
 use crate::scheduling::{self, Policy};
 use guard::Sitting;
 
 mod guard;
 
 /// Requests of one client in a row, each soon after the answer to the last one, before it is worth sitting down.
-const RUN_MIN: u32 = 8;
+pub(super) const RUN_MIN: u32 = 8;
 
 /// Requests after which it is looked where the client is: others may have moved it.
 const LOOK_EVERY: u32 = 64;
@@ -154,7 +153,7 @@ impl<'a> Seat<'a> {
     /// up where another has come. `processor` tells where the client is, if that is known.
     ///
     /// Gives false if the run has to begin anew.
-    fn note(&mut self, client: u32, run: u32, processor: Option<usize>) -> bool {
+    pub(super) fn note(&mut self, client: u32, run: u32, processor: Option<usize>) -> bool {
         let Some(taken) = &self.taken else {
             if run >= RUN_MIN && self.beside.is_free() {
                 self.sit_down(client, processor);
@@ -243,29 +242,18 @@ impl<'a> Seat<'a> {
 }
 
 impl Server {
-    /// Notes whose request has come, for who answers it (`Seat::note`).
-    pub(super) fn sit<'scope>(
-        &'scope self,
-        scope: &'scope Scope<'scope, '_>,
-        seat: &mut Seat<'_>,
-        watch: &mut Watch,
-        client: u32,
-        processor: Option<usize>,
-    ) {
-        let run = watch.run();
-        if run >= RUN_MIN && !self.beside.asked.swap(true, Ordering::Relaxed) {
-            // Whatever a thread starts while it sits would be an idle one on that processor, too.
-            self.adapter.start_workers();
-            // Without a guard nobody sits down.
-            let guard = Builder::new().name("fuse-guard".to_owned());
-            let has_request = || self.device.has_request();
-            guard
-                .spawn_scoped(scope, move || self.beside.guard(&has_request))
-                .ok();
+    /// Starts the guard, if it is wanted and was not started before. Without one nobody sits down.
+    pub(super) fn start_guard<'scope>(&'scope self, scope: &'scope Scope<'scope, '_>) {
+        if self.beside.asked.swap(true, Ordering::Relaxed) {
+            return;
         }
-        if !seat.note(client, run, processor) {
-            watch.begin_anew();
-        }
+        // Whatever a thread starts while it sits would be an idle one on that processor, too.
+        self.adapter.start_workers();
+        let guard = Builder::new().name("fuse-guard".to_owned());
+        let has_request = || self.device.has_request();
+        guard
+            .spawn_scoped(scope, move || self.beside.guard(&has_request))
+            .ok();
     }
 }
 
