@@ -156,16 +156,19 @@ pub(crate) fn lock_in_memory(data: &[u8]) -> io::Result<()> {
 /// By default glibc raises the size from which on it does that with each large piece that is freed: blocks of a cache end up
 /// in heaps then, which they fragment. There a block of which only the beginning has been decoded takes all of its room, too,
 /// as others have touched those pages before. Smaller pieces, decoders above all, come and go with each block: their memory
-/// is kept, as getting it from the system again takes longer than using it, until [`release_free_memory`].
+/// is kept, as getting it from the system again takes longer than using it, until [`release_free_memory`]: of a few heaps,
+/// as each keeps some of its own, and threads that decode in turn would have one each.
 pub(crate) fn map_large_allocations() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     {
         const LARGE: libc::c_int = 256 << 10;
         const KEPT: libc::c_int = 4 << 20;
+        const HEAPS: libc::c_int = 4;
         // SAFETY: `mallopt` only sets a number in the allocator, which it guards itself.
         unsafe {
             libc::mallopt(libc::M_MMAP_THRESHOLD, LARGE);
             libc::mallopt(libc::M_TRIM_THRESHOLD, KEPT);
+            libc::mallopt(libc::M_ARENA_MAX, HEAPS);
         }
     }
 }
