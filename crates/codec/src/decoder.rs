@@ -4,6 +4,7 @@ use durin_format::section::CompressionType;
 use durin_format::{Error, Result};
 
 use crate::brotli::BrotliDecoder;
+use crate::decompressed::Decompressed;
 use crate::flac::FlacDecoder;
 use crate::lzma::LzmaDecoder;
 use crate::ricepp::RiceppDecoder;
@@ -214,7 +215,7 @@ pub fn decompress_from(
     payload_len: usize,
     output_max: u64,
     read: &mut dyn FnMut(&mut [u8]) -> Result<()>,
-) -> Result<Vec<u8>> {
+) -> Result<Decompressed> {
     let check = |len| check_len(compression, len, output_max).and_then(|()| in_memory(len));
     match compression {
         CompressionType::Zstd => return zstd::decompress_from(payload_len, read, check),
@@ -223,14 +224,13 @@ pub fn decompress_from(
         }
         _ => {}
     }
-    let mut payload = Vec::new();
-    crate::output::zeroed(&mut payload, payload_len)?;
+    let mut payload = Decompressed::zeroed(payload_len)?;
     read(&mut payload)?;
     if compression == CompressionType::None {
         check_len(compression, payload_len as u64, output_max)?;
         return Ok(payload);
     }
-    decompress(compression, &payload, output_max)
+    decompress(compression, &payload, output_max).map(Decompressed::from)
 }
 
 fn check_len(compression: CompressionType, len: u64, output_max: u64) -> Result<()> {

@@ -27,6 +27,7 @@
 
 mod brotli;
 mod decoder;
+mod decompressed;
 mod encoder;
 mod flac;
 mod help;
@@ -49,6 +50,7 @@ mod versions;
 mod zstd;
 
 pub use decoder::{Decoder, decompress, decompress_from, uncompressed_len};
+pub use decompressed::Decompressed;
 pub use durin_lzma2::{Crew, Member, THREADS_PER_TABLE, helped, prefer_huge_pages};
 pub use encoder::{Encoded, Encoder, encode_if_smaller, encode_section};
 pub use help::{AlgorithmHelp, algorithms};

@@ -9,6 +9,7 @@ use std::fmt;
 use ::lz4::block::{CompressionMode, compress_bound, compress_to_buffer, decompress_to_buffer};
 use durin_format::{Error, Result};
 
+use crate::decompressed::Decompressed;
 use crate::encoder::Encoder;
 use crate::options::Options;
 use crate::output::{reserve_total, zeroed};
@@ -116,7 +117,7 @@ pub(crate) fn decompress_from(
     payload_len: usize,
     read: &mut dyn FnMut(&mut [u8]) -> Result<()>,
     check: impl FnOnce(u64) -> Result<usize>,
-) -> Result<Vec<u8>> {
+) -> Result<Decompressed> {
     let mut prefix = [0; PREFIX_LEN];
     let prefix = prefix
         .get_mut(..payload_len.min(PREFIX_LEN))
@@ -125,7 +126,6 @@ pub(crate) fn decompress_from(
     let len = check(uncompressed_len(prefix)?)?;
     let block_len = payload_len - PREFIX_LEN;
     checked_len(block_len, len)?;
-    let mut out = Vec::new();
     // What is longer than it was does not fit behind itself.
     if block_len >= len {
         let mut payload = Vec::new();
@@ -133,10 +133,11 @@ pub(crate) fn decompress_from(
         let (start, block) = payload.split_at_mut(PREFIX_LEN);
         start.copy_from_slice(prefix);
         read(block)?;
+        let mut out = Vec::new();
         decode(&payload, &mut out, len)?;
-        return Ok(out);
+        return Ok(out.into());
     }
-    zeroed(&mut out, len + in_place::margin(len))?;
+    let mut out = Decompressed::zeroed(len + in_place::margin(len))?;
     let start = out.len() - block_len;
     read(out.get_mut(start..).unwrap_or_default())?;
     let found = in_place::decode(&mut out, start, len).ok_or_else(|| Error::corrupt(MALFORMED))?;

@@ -13,7 +13,7 @@
 use core::ffi::c_void;
 
 /// The usual size of a huge page. On systems with others the request has less effect or none.
-const HUGE_PAGE_LEN: usize = 2 << 20;
+pub(crate) const HUGE_PAGE_LEN: usize = 2 << 20;
 
 /// Allocates `len` bytes, uninitialized; null if there is no memory.
 ///

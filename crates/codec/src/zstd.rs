@@ -4,8 +4,9 @@ use std::fmt;
 
 use durin_format::{Error, Result};
 use zstd_safe::zstd_sys::{self, ZSTD_cParameter as Parameter};
-use zstd_safe::{DCtx, DParameter, InBuffer, OutBuffer, ResetDirective};
+use zstd_safe::{DCtx, DParameter, InBuffer, OutBuffer, ResetDirective, WriteBuf};
 
+use crate::decompressed::Decompressed;
 use crate::encoder::Encoder;
 use crate::options::Options;
 use crate::output::reserve_total;
@@ -226,11 +227,11 @@ const PIECE_LEN: usize = 256 << 10;
 /// Lets every window pass: the output is the window, and its size has been checked.
 const WINDOW_LOG_MAX: u32 = 31;
 
+/// Bytes whose pages are made at a time: of the size that a payload claims, nothing more may come.
+const STEP_LEN: usize = 256 << 10;
+
 /// Has pages made for the next step of `out` towards `want` bytes, once it has come to where they were made up to.
-///
-/// A step at a time: of the size that a payload claims, nothing more may come.
 fn prepare_step(out: &mut Vec<u8>, want: usize, prepared: &mut usize) {
-    const STEP_LEN: usize = 256 << 10;
     if out.len() >= *prepared {
         let step = want.saturating_sub(out.len()).min(STEP_LEN);
         *prepared = out.len() + step;
@@ -309,7 +310,8 @@ impl ZstdDecoder {
     fn decode_block(&mut self, payload: &[u8], out: &mut Vec<u8>) -> Result<()> {
         let rest = payload.get(self.consumed..).unwrap_or_default();
         let mut input = InBuffer::around(rest.get(..self.next).unwrap_or(rest));
-        if !self.advance(&mut input, out)? {
+        let filled = out.len();
+        if self.advance(&mut input, out, filled)? == filled && input.pos() == 0 {
             return Err(ends_early());
         }
         self.consumed += input.pos();
@@ -319,39 +321,52 @@ impl ZstdDecoder {
         Ok(())
     }
 
-    /// Appends what the next `piece` of the payload, of any length, comes to; `out` has room for all of the frame.
-    fn decode_piece(&mut self, piece: &[u8], out: &mut Vec<u8>) -> Result<()> {
+    /// Decodes the next `piece` of the payload, of any length, to `out` from byte `filled` on.
+    fn decode_piece(
+        &mut self,
+        piece: &[u8],
+        out: &mut Decompressed,
+        filled: &mut usize,
+    ) -> Result<()> {
         let mut input = InBuffer::around(piece);
-        let len = out.capacity();
         while input.pos() < piece.len() {
-            prepare_step(out, len, &mut self.prepared);
+            if *filled >= self.prepared {
+                out.prepare(*filled, STEP_LEN);
+                self.prepared = *filled + STEP_LEN;
+            }
             if self.next == 0 {
                 return Err(bytes_after());
             }
-            if !self.advance(&mut input, out)? {
+            let before = (input.pos(), *filled);
+            *filled = self.advance(&mut input, &mut **out, *filled)?;
+            if (input.pos(), *filled) == before {
                 return Err(wrong_len());
             }
         }
         Ok(())
     }
 
-    /// Takes from `input` and appends to `out`; returns whether it did either.
-    fn advance(&mut self, input: &mut InBuffer<'_>, out: &mut Vec<u8>) -> Result<bool> {
-        let before = (input.pos(), out.len());
-        let mut output = OutBuffer::around_pos(out, before.1);
+    /// Takes from `input` and writes to `out` from byte `filled` on; returns how many bytes there are then.
+    fn advance<Out: WriteBuf + ?Sized>(
+        &mut self,
+        input: &mut InBuffer<'_>,
+        out: &mut Out,
+        filled: usize,
+    ) -> Result<usize> {
+        let mut output = OutBuffer::around_pos(out, filled);
         self.next = self
             .context
             .decompress_stream(&mut output, input)
             .map_err(|code| failure(code, Error::corrupt))?;
-        Ok((input.pos(), out.len()) != before)
+        Ok(output.pos())
     }
 
     /// Checks after the last piece that the frame has ended with it and had `len` bytes.
-    fn finish(&self, out: &[u8], len: usize) -> Result<()> {
+    fn finish(&self, filled: usize, len: usize) -> Result<()> {
         if self.next != 0 {
             return Err(ends_early());
         }
-        if out.len() != len {
+        if filled != len {
             return Err(wrong_len());
         }
         Ok(())
@@ -376,23 +391,23 @@ pub(crate) fn decompress_from(
     payload_len: usize,
     read: &mut dyn FnMut(&mut [u8]) -> Result<()>,
     check: impl FnOnce(u64) -> Result<usize>,
-) -> Result<Vec<u8>> {
+) -> Result<Decompressed> {
     let mut pieces = vec![0; PIECE_LEN.min(payload_len)];
     let first = pieces.len();
     read(&mut pieces)?;
     let len = check(content_len(&pieces)?)?;
-    let mut out = Vec::new();
-    reserve_total(&mut out, len)?;
+    let mut out = Decompressed::lazily_zeroed(len)?;
+    let mut filled = 0;
     let mut decoder = ZstdDecoder::new()?;
-    decoder.decode_piece(&pieces, &mut out)?;
+    decoder.decode_piece(&pieces, &mut out, &mut filled)?;
     let mut left = payload_len - first;
     while left > 0 {
         pieces.truncate(left);
         read(&mut pieces)?;
-        decoder.decode_piece(&pieces, &mut out)?;
+        decoder.decode_piece(&pieces, &mut out, &mut filled)?;
         left -= pieces.len();
     }
-    decoder.finish(&out, len)?;
+    decoder.finish(filled, len)?;
     Ok(out)
 }
 

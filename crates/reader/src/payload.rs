@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
+use durin_codec::Decompressed;
 use durin_format::section::{CompressionType, V2_HEADER_LEN, Version, Xxh3Verifier};
 use durin_format::{Error, Result};
 use durin_source::Source;
@@ -186,7 +187,7 @@ pub(crate) enum Loaded {
     /// The payload is stored as it is: its place in the mapping of the source, in bytes from the start of the file.
     InPlace(Range<usize>),
     /// The contents in memory of their own.
-    Owned(Vec<u8>),
+    Owned(Decompressed),
 }
 
 impl Loaded {
@@ -235,7 +236,7 @@ pub(crate) fn load(
     }
     if compression != CompressionType::None {
         return durin_codec::decompress(compression, payload, len_max)
-            .map(Loaded::Owned)
+            .map(|contents| Loaded::Owned(contents.into()))
             .map_err(place);
     }
     checked_len(section, len_max)?;
@@ -269,7 +270,7 @@ impl<'a> Payload<'a> {
     }
 
     /// Reads and decompresses all of it. Of a payload that differs from its checksum, that is what is said.
-    fn decompress(mut self, compression: CompressionType, len_max: u64) -> Result<Vec<u8>> {
+    fn decompress(mut self, compression: CompressionType, len_max: u64) -> Result<Decompressed> {
         if self.len > PIECE_LEN {
             // The first piece is decoded while the others come from the disk. Asked for together, all come at the end.
             let (first, piece) = (self.section.payload_offset, PIECE_LEN as u64);

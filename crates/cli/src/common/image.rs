@@ -10,6 +10,7 @@ use durin_source::{OpenMode, Source};
 use super::escape;
 use super::logger::Logger;
 use super::size;
+use super::system;
 
 /// The environment variable that chooses how images are read.
 const IO_LAYER_VARIABLE: &str = "DWARFS_IOLAYER_OPTS";
@@ -23,7 +24,7 @@ pub(crate) const METADATA_COPY_MAX: u64 = 64 << 20;
 pub(crate) fn open(path: &Path, options: &ImageOptions, logger: &Logger) -> Result<Image, Error> {
     let source = open_source(path, logger)?;
     // As text, so that the path stands before the place in the image and not in the middle of the message.
-    Image::open(source, options)
+    system::with_huge_pages(|| Image::open(source, options))
         .map_err(|error| Error::new(error.kind(), format!("{}: {error}", escape::path(path))))
 }
 

@@ -183,6 +183,18 @@ pub(crate) fn refuse_huge_pages() {
     rustix::thread::disable_transparent_huge_pages(true).ok();
 }
 
+/// Does what uses all of the memory that it asks for in huge pages, after [`refuse_huge_pages`], too.
+pub(crate) fn with_huge_pages<T>(work: impl FnOnce() -> T) -> T {
+    #[cfg(target_os = "linux")]
+    if rustix::thread::transparent_huge_pages_are_disabled().unwrap_or(false) {
+        rustix::thread::disable_transparent_huge_pages(false).ok();
+        let done = work();
+        refuse_huge_pages();
+        return done;
+    }
+    work()
+}
+
 /// Has the allocator give back to the system what it keeps for later.
 pub(crate) fn release_free_memory() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]

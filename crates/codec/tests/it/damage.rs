@@ -11,7 +11,7 @@ const OUTPUT_MAX: u64 = 1 << 16;
 /// Decodes a payload that is handed out as it is asked for.
 fn handed_out(kind: CompressionType, payload: &[u8]) -> Result<Vec<u8>> {
     let mut read = data::handing_out(payload);
-    decompress_from(kind, payload.len(), OUTPUT_MAX, &mut read)
+    decompress_from(kind, payload.len(), OUTPUT_MAX, &mut read).map(|bytes| bytes.to_vec())
 }
 
 /// Decodes at once, in steps, and as it is read; returns whether there was a result.

@@ -109,7 +109,7 @@ fn a_payload_is_decoded_while_it_is_read() {
             Ok(())
         };
         let out = decompress_from(kind, payload.len(), data.len() as u64, &mut read).unwrap();
-        assert!(out == data && done == payload.len(), "{text}");
+        assert!(*out == data && done == payload.len(), "{text}");
         if kind == CompressionType::Zstd {
             assert!(payload.len() > 700_000 && longest <= 256 << 10, "{text}");
         }
@@ -132,7 +132,7 @@ fn lz4_can_be_decoded_from_the_end_of_its_own_output() {
                     let mut read = data::handing_out(&payload);
                     let out = decompress_from(kind, payload.len(), data.len() as u64, &mut read);
                     assert!(
-                        out.unwrap() == data,
+                        *out.unwrap() == data,
                         "{text}: {zeros} zeros, {noise} of noise, {tail}"
                     );
                 }
