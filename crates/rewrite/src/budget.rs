@@ -7,7 +7,7 @@ use durin_codec::EncoderMemory;
 use durin_format::Result;
 use durin_format::events::Events;
 use durin_reader::Image;
-use durin_writer::{Compressors, automatic_memory_limit};
+use durin_writer::{Compressors, Role, automatic_memory_limit};
 
 use crate::options::RewriteOptions;
 use crate::plan::Plan;
@@ -134,9 +134,21 @@ fn divide(limit: u64, facts: &Facts, workers: usize) -> Budget {
         taken
     };
     let blocks = facts.blocks.max(1);
-    let compressors = Compressors::of(facts.encoder, workers, blocks, facts.block_bytes, |bytes| {
-        take(1, bytes) == 1
-    });
+    let compressors = Compressors::of(
+        facts.encoder,
+        &[own],
+        workers,
+        blocks,
+        facts.block_bytes,
+        |bytes, role| {
+            let block = if role == Role::Worker {
+                facts.block_bytes
+            } else {
+                0
+            };
+            take(1, bytes + block) == 1
+        },
+    );
     let wanted = (workers.max(1) as u64).min(blocks);
     let fetchers = 1 + take(wanted - 1, facts.fetch_bytes);
     let waiting = take(compressors.waiting.min(facts.blocks), facts.block_bytes);

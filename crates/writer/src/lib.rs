@@ -76,7 +76,7 @@ pub use categorize::{CategorizeOptions, Categorizer, IncompressibleOptions};
 pub use category::CATEGORY_NAMES;
 pub use category_presets::{CategoryPresets, usual_categorizers};
 pub use estimate::Estimate;
-pub use memory::{Compressors, automatic_memory_limit, peak_bytes};
+pub use memory::{Compressors, Role, automatic_memory_limit, peak_bytes};
 pub use options::{
     BuildOptions, Input, NilsimsaOptions, Order, PackOptions, SmallTree, TimeResolution,
 };

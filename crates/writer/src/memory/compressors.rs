@@ -29,27 +29,44 @@ pub struct Compressors {
     pub waiting: u64,
 }
 
+/// What a thread that compresses does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// It has a block, whose bytes come on top of what the thread takes.
+    Worker,
+    /// It helps those that have one.
+    Helper,
+}
+
 impl Compressors {
     /// One thread, and as many more, up to `wanted`, as have a block of `blocks` or somebody to help, and as `take` has
     /// the bytes for. Who helps needs fewer: where no further block fits, a helper may.
+    /// `own` is what the encoder of the first thread has for itself, of the second, and so on, falling, the last for all
+    /// that follow.
     pub fn of(
         encoder: EncoderMemory,
+        own: &[u64],
         wanted: usize,
         blocks: u64,
         block_len: u64,
-        mut take: impl FnMut(u64) -> bool,
+        mut take: impl FnMut(u64, Role) -> bool,
     ) -> Self {
         let (mut workers, mut threads, mut tables) = (1, 1, 1);
         let mut is_room = true;
         while threads < wanted {
             let is_crowded = threads % THREADS_PER_TABLE == 0;
             let shared = if is_crowded { encoder.shared } else { 0 };
-            let with_block = encoder.own + block_len + THREAD_BYTES + shared;
-            is_room = is_room && (workers as u64) < blocks && take(with_block);
+            let own = own.get(workers).or(own.last()).copied().unwrap_or_default();
+            is_room = is_room
+                && (workers as u64) < blocks
+                && take(own + THREAD_BYTES + shared, Role::Worker);
             if is_room {
                 workers += 1;
                 tables += usize::from(is_crowded);
-            } else if encoder.helper == 0 || is_crowded || !take(encoder.helper + THREAD_BYTES) {
+            } else if encoder.helper == 0
+                || is_crowded
+                || !take(encoder.helper + THREAD_BYTES, Role::Helper)
+            {
                 break;
             }
             threads += 1;
@@ -100,13 +117,16 @@ mod tests {
             shared: 600 * MIB,
             helper: 50 * MIB,
         };
+        let own = [encoder.own];
         let of = |wanted, blocks, room: u64| {
             let mut left = room;
-            let compressors = Compressors::of(encoder, wanted, blocks, 64 * MIB, |bytes| {
-                let is_there = bytes <= left;
-                left -= if is_there { bytes } else { 0 };
-                is_there
-            });
+            let compressors =
+                Compressors::of(encoder, &own, wanted, blocks, 64 * MIB, |bytes, role| {
+                    let bytes = bytes + if role == Role::Worker { 64 * MIB } else { 0 };
+                    let is_there = bytes <= left;
+                    left -= if is_there { bytes } else { 0 };
+                    is_there
+                });
             let Compressors {
                 workers,
                 threads,
@@ -133,8 +153,16 @@ mod tests {
             own: 20 * MIB,
             ..EncoderMemory::default()
         };
-        let compressors = Compressors::of(encoder, 8, 3, 16 * MIB, |_| true);
+        let compressors = Compressors::of(encoder, &[20 * MIB], 8, 3, 16 * MIB, |_, _| true);
         assert_eq!((compressors.workers, compressors.threads), (3, 3));
         assert_eq!(compressors.waiting, 3);
+        // The later, the smaller the blocks that are left.
+        let own = [20 * MIB, 7 * MIB, 2 * MIB];
+        let mut taken = Vec::new();
+        Compressors::of(encoder, &own, 4, 9, 16 * MIB, |bytes, role| {
+            taken.push((bytes - THREAD_BYTES, role));
+            true
+        });
+        assert_eq!(taken, [7, 2, 2].map(|mib| (mib * MIB, Role::Worker)));
     }
 }

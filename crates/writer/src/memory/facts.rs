@@ -14,7 +14,7 @@ const FROZEN_BYTES_PER_ENTRY: u64 = 24;
 const SEGMENTED_BYTES_PER_CONTENT: u64 = 48;
 
 /// What the division depends on.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Facts {
     /// Bytes of all tables that stay in memory while blocks are written.
     pub(crate) table_bytes: u64,
@@ -28,8 +28,12 @@ pub(crate) struct Facts {
     pub(crate) data_len: u64,
     /// Bytes of the largest block.
     pub(crate) block_len: u64,
+    /// How many blocks there are at most: each stream has its own.
+    pub(crate) blocks: u64,
     /// What compressing takes, with its output.
     pub(crate) encoder: EncoderMemory,
+    /// What encoders of the largest blocks have for themselves, falling, one for each block and each thread that is wanted.
+    pub(crate) own: Vec<u64>,
     /// Entries that an index of full density would have for this much data.
     pub(crate) index_entries_wanted: u64,
 }
@@ -43,14 +47,26 @@ impl Facts {
         let entries = source.tree.entries.len() as u64;
         let frozen = FROZEN_BYTES_PER_ENTRY * entries;
         let packing = &options.metadata_compression;
-        let codings = source.streams.iter().map(|stream| source.coding(stream));
+        let workers = options.workers.max(1);
         let mut encoder = EncoderMemory::default();
-        for coding in codings {
+        let (mut own, mut blocks, mut block_len) = (Vec::new(), 0, 0);
+        for stream in source.streams {
+            let coding = source.coding(stream);
             let specs = std::iter::once(&coding.spec).chain(&coding.general);
-            for spec in specs {
-                encoder = encoder.max(spec.encoder_memory(coding.block_len));
-            }
+            let needed = specs.map(|spec| spec.encoder_memory(coding.block_len));
+            let needed = needed.fold(EncoderMemory::default(), EncoderMemory::max);
+            let len = coding.block_len as u64;
+            let count = source.stream_data_len(stream).div_ceil(len.max(1));
+            encoder = encoder.max(needed);
+            blocks += count;
+            block_len = len.max(block_len);
+            own.extend(std::iter::repeat_n(
+                needed.own,
+                usize_of(count).min(workers),
+            ));
         }
+        own.sort_unstable_by(|a, b| b.cmp(a));
+        own.truncate(workers);
         Self {
             table_bytes: source.tree.bytes()
                 + source.files.bytes()
@@ -61,8 +77,10 @@ impl Facts {
             described_bytes: DESCRIBED_BYTES_PER_ENTRY * entries,
             frozen_bytes: frozen * 2 + packing.encoder_bytes(usize_of(frozen)),
             data_len,
-            block_len: data_len.min(u64::from(source.context.block_size())),
+            block_len,
+            blocks,
             encoder,
+            own,
             index_entries_wanted: source.index_entries(),
         }
     }

@@ -29,8 +29,8 @@ use crate::order::ORDER_BYTES_PER_SLICE_MAX;
 use crate::read::{RUN_LEN, RUNS_PER_READER};
 use crate::sketch::SliceSketch;
 
-pub use compressors::Compressors;
 use compressors::THREAD_BYTES;
+pub use compressors::{Compressors, Role};
 pub(crate) use facts::Facts;
 pub(crate) use machine::automatic_limit;
 pub use usage::peak_bytes;
@@ -180,8 +180,12 @@ fn divide(limit: u64, facts: &Facts, request: Request) -> Budget {
         0
     };
     let tables = PROGRAM_BYTES + facts.table_bytes + hash_bytes;
-    let worker_bytes = facts.encoder.own + facts.encoder.shared + facts.block_len + THREAD_BYTES;
-    let least = tables + worker_bytes + (BLOCKS_LEAST - 1) * facts.block_len;
+    // Blocks on their way are no more than all data. What is kept of others is beside them: those that are compressed
+    // already are on their way, too.
+    let least_blocks = facts.data_len.min(BLOCKS_LEAST * facts.block_len);
+    let further_block = facts.block_len.min(facts.data_len - least_blocks);
+    let worker_bytes = facts.encoder.own + facts.encoder.shared + THREAD_BYTES;
+    let least = tables + worker_bytes + least_blocks;
     // Nothing that depends on the number of threads may come before this.
     let index_entries = index_entries(comfort.saturating_sub(least), facts.index_entries_wanted);
     let runs = request.readers * RUNS_PER_READER as u64;
@@ -195,13 +199,24 @@ fn divide(limit: u64, facts: &Facts, request: Request) -> Budget {
         taken
     };
 
-    let block_len = facts.block_len.max(1);
-    let blocks = facts.data_len.div_ceil(block_len).max(1);
+    let blocks = facts.blocks.max(1);
     // Encoders are large: none is made that would have nothing to do.
-    let compressors = Compressors::of(facts.encoder, request.workers, blocks, block_len, |bytes| {
-        take(1, bytes) == 1
-    });
-    let waiting = take(compressors.waiting.min(blocks), block_len);
+    let compressors = Compressors::of(
+        facts.encoder,
+        &facts.own,
+        request.workers,
+        blocks,
+        facts.block_len,
+        |bytes, role| {
+            let block = if role == Role::Worker {
+                further_block
+            } else {
+                0
+            };
+            take(1, bytes + block) == 1
+        },
+    );
+    let waiting = take(compressors.waiting.min(blocks), further_block);
     let history_bytes = if is_searched {
         let kept_max = if request.is_usual {
             USUAL_HISTORY_BYTES
@@ -263,6 +278,8 @@ mod tests {
             frozen_bytes: 60 * MIB,
             data_len: 4 << 30,
             block_len: 16 * MIB,
+            blocks: 256,
+            own: vec![100 * MIB; 64],
             encoder: EncoderMemory {
                 own: 100 * MIB,
                 ..EncoderMemory::default()
@@ -363,6 +380,7 @@ mod tests {
         let little = Facts {
             data_len: 1000,
             block_len: 1000,
+            blocks: 1,
             index_entries_wanted: 10,
             ..facts()
         };
@@ -372,5 +390,29 @@ mod tests {
             (1, 1000)
         );
         assert!(budget.blocks_in_flight <= 4);
+    }
+
+    #[test]
+    fn blocks_are_no_more_than_all_data() {
+        let one_large_block = Facts {
+            data_len: 60 * MIB,
+            block_len: 58 * MIB,
+            blocks: 2,
+            encoder: EncoderMemory {
+                own: 180 * MIB,
+                ..EncoderMemory::default()
+            },
+            own: vec![180 * MIB, 6 * MIB],
+            table_bytes: MIB,
+            index_entries_wanted: 1 << 16,
+            ..Facts::default()
+        };
+        let budget = budget(64 << 30, &one_large_block, 2);
+        assert_eq!(budget.compressors.workers, 2);
+        assert_eq!(budget.history_bytes, 60 * MIB);
+        let runs = budget.read_buffers * RUN_LEN;
+        let known = PROGRAM_BYTES + MIB + (60 << 10) + (180 + 6 + 2 * 60) * MIB + runs as u64;
+        let index = INDEX_ENTRIES_MIN * INDEX_ENTRY_BYTES;
+        assert_eq!(budget.estimate, known + index + 4 * THREAD_BYTES);
     }
 }
