@@ -180,16 +180,23 @@ pub(crate) fn map_large_allocations() {
 pub(crate) fn refuse_huge_pages() {
     // An old kernel without this goes on as it is.
     #[cfg(target_os = "linux")]
-    rustix::thread::disable_transparent_huge_pages(true).ok();
+    if !rustix::thread::transparent_huge_pages_are_disabled().unwrap_or(true) {
+        rustix::thread::disable_transparent_huge_pages(true).ok();
+        REFUSES_HUGE_PAGES.store(true, Ordering::Relaxed);
+    }
 }
+
+/// Whether this program has done that itself, and nobody for it.
+#[cfg(target_os = "linux")]
+static REFUSES_HUGE_PAGES: AtomicBool = AtomicBool::new(false);
 
 /// Does what uses all of the memory that it asks for in huge pages, after [`refuse_huge_pages`], too.
 pub(crate) fn with_huge_pages<T>(work: impl FnOnce() -> T) -> T {
     #[cfg(target_os = "linux")]
-    if rustix::thread::transparent_huge_pages_are_disabled().unwrap_or(false) {
+    if REFUSES_HUGE_PAGES.load(Ordering::Relaxed) {
         rustix::thread::disable_transparent_huge_pages(false).ok();
         let done = work();
-        refuse_huge_pages();
+        rustix::thread::disable_transparent_huge_pages(true).ok();
         return done;
     }
     work()
@@ -227,6 +234,19 @@ mod tests {
         }
         let (user, system) = cpu_times().expect("a system that tells");
         assert!(user + system > Duration::ZERO);
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn who_refuses_huge_pages_can_have_them_for_a_while() {
+        let are_refused = || rustix::thread::transparent_huge_pages_are_disabled().ok();
+        let before = are_refused();
+        // Who was refused them by others has none then, either.
+        with_huge_pages(|| assert_eq!(are_refused(), before));
+        refuse_huge_pages();
+        assert_ne!(are_refused(), Some(false));
+        with_huge_pages(|| assert_eq!(are_refused(), before));
+        assert_ne!(are_refused(), Some(false));
     }
 
     #[test]
