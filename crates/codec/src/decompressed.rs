@@ -69,11 +69,13 @@ impl Decompressed {
     /// but time: systems that do not know the request (before Linux 5.14) make pages when they are written.
     pub(crate) fn prepare(&self, start: usize, len: usize) {
         #[cfg(target_os = "linux")]
-        if let Memory::Mapped(mapped) = &self.0 {
-            let len = len.min(mapped.len.saturating_sub(start));
+        if let Memory::Mapped(mapped) = &self.0
+            && let Some(there) = mapped.len.checked_sub(start)
+        {
+            let (start, len) = (mapped.start + start, len.min(there));
             mapped
                 .map
-                .advise_range(memmap2::Advice::PopulateWrite, mapped.start + start, len)
+                .advise_range(memmap2::Advice::PopulateWrite, start, len)
                 .ok();
         }
     }
