@@ -68,6 +68,8 @@ impl Decompressed {
     /// Has the system make the pages of `len` bytes from `start` on, as far as there are so many. Nothing depends on that
     /// but time: systems that do not know the request (before Linux 5.14) make pages when they are written.
     pub(crate) fn prepare(&self, start: usize, len: usize) {
+        #[cfg(not(target_os = "linux"))]
+        let _ = (start, len);
         #[cfg(target_os = "linux")]
         if let Memory::Mapped(mapped) = &self.0
             && let Some(there) = mapped.len.checked_sub(start)
