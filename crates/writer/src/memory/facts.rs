@@ -43,21 +43,22 @@ impl Facts {
         let options = source.context.options;
         let fragments = |stream: &Stream| bytes_of(&stream.fragments);
         let fragment_bytes: u64 = source.streams.iter().map(fragments).sum();
-        let data_len = source.data_len();
         let entries = source.tree.entries.len() as u64;
         let frozen = FROZEN_BYTES_PER_ENTRY * entries;
         let packing = &options.metadata_compression;
         let workers = options.workers.max(1);
         let mut encoder = EncoderMemory::default();
-        let (mut own, mut blocks, mut block_len) = (Vec::new(), 0, 0);
+        let (mut own, mut data_len, mut blocks, mut block_len) = (Vec::new(), 0, 0, 0);
         for stream in source.streams {
             let coding = source.coding(stream);
             let specs = std::iter::once(&coding.spec).chain(&coding.general);
             let needed = specs.map(|spec| spec.encoder_memory(coding.block_len));
             let needed = needed.fold(EncoderMemory::default(), EncoderMemory::max);
             let len = coding.block_len as u64;
-            let count = source.stream_data_len(stream).div_ceil(len.max(1));
+            let stream_len = source.stream_data_len(stream);
+            let count = stream_len.div_ceil(len.max(1));
             encoder = encoder.max(needed);
+            data_len += stream_len;
             blocks += count;
             block_len = len.max(block_len);
             own.extend(std::iter::repeat_n(
