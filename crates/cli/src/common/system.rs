@@ -190,16 +190,38 @@ pub(crate) fn refuse_huge_pages() {
 #[cfg(target_os = "linux")]
 static REFUSES_HUGE_PAGES: AtomicBool = AtomicBool::new(false);
 
-/// Does what uses all of the memory that it asks for in huge pages, after [`refuse_huge_pages`], too.
+/// Does what uses all of the memory that it asks for in huge pages, after [`refuse_huge_pages`], too, where they lie ready.
 pub(crate) fn with_huge_pages<T>(work: impl FnOnce() -> T) -> T {
     #[cfg(target_os = "linux")]
-    if REFUSES_HUGE_PAGES.load(Ordering::Relaxed) {
+    if REFUSES_HUGE_PAGES.load(Ordering::Relaxed) && !is_free_memory_given_back() {
         rustix::thread::disable_transparent_huge_pages(false).ok();
         let done = work();
         rustix::thread::disable_transparent_huge_pages(true).ok();
         return done;
     }
     work()
+}
+
+/// Whether the system is a guest that gives its host back what is free ("free page reporting").
+///
+/// What it gives back are free huge pages. One that is wanted again has to be made by the host first, which took ten
+/// milliseconds for two of them; the small pages for as much come from what lies ready.
+#[cfg(target_os = "linux")]
+fn is_free_memory_given_back() -> bool {
+    std::fs::read_to_string("/sys/module/page_reporting/parameters/page_reporting_order")
+        .is_ok_and(|order| is_order(&order))
+}
+
+/// Whether a parameter of the kernel is the binary logarithm of the pages that it takes together. Without a device to
+/// report to, it is none of those: -1, or in older kernels one more than the largest.
+#[cfg(target_os = "linux")]
+fn is_order(parameter: &str) -> bool {
+    /// `MAX_PAGE_ORDER` of most systems.
+    const ORDER_MAX: u8 = 10;
+    parameter
+        .trim()
+        .parse::<u8>()
+        .is_ok_and(|order| order <= ORDER_MAX)
 }
 
 /// Has the allocator give back to the system what it keeps for later.
@@ -247,6 +269,17 @@ mod tests {
         assert_ne!(are_refused(), Some(false));
         with_huge_pages(|| assert_eq!(are_refused(), before));
         assert_ne!(are_refused(), Some(false));
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn memory_is_given_back_where_the_parameter_is_an_order() {
+        for order in ["0", "9\n", "10\n"] {
+            assert!(is_order(order), "{order}");
+        }
+        for other in ["", "-1\n", "11\n", "4294967295\n", "9 pages"] {
+            assert!(!is_order(other), "{other}");
+        }
     }
 
     #[test]

@@ -27,8 +27,13 @@ impl<'a> Attendant<'a> {
     }
 
     /// Until when to look for the next request, if the last one has been answered now.
+    ///
+    /// Beside the client nobody looks: the client is to have the processor, and gets it at once from who sleeps.
     pub(super) fn until(&self, now: Instant) -> Option<Instant> {
-        self.watch.until(now)
+        match self.seat.is_taken() {
+            true => None,
+            false => self.watch.until(now),
+        }
     }
 
     /// Notes how long the next request took to come, and the thread it is from; gives whether the last one was from

@@ -6,6 +6,8 @@
 //! processor that the client was on last, and takes the policy `SCHED_IDLE`. For the kernel a processor that has nothing
 //! but idle threads is idle, so that the client stays there when the answer wakes it, and goes first at once; when it sleeps
 //! again, the request is answered by a mere change of threads. A cold `find` takes half the processor time (docs/mounting.md).
+//! It sleeps between requests: who looks for the next one and gives way (`watch`) keeps the processor as long as its group of
+//! the scheduler has a share left, and client and driver are in different groups as a rule.
 //!
 //! An idle thread waits for all others that want its processor. So a guard looks each 2 ms whether who sits beside a client
 //! gets anywhere, and has it stand up where others keep it from its work: it is an ordinary thread on any processor then,
@@ -227,6 +229,10 @@ impl<'a> Seat<'a> {
             return;
         }
         self.beside.counts.begun.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn is_taken(&self) -> bool {
+        self.taken.is_some()
     }
 
     /// Stands up, for work that may take long, or for somebody else.
