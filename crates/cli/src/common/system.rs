@@ -193,13 +193,22 @@ static REFUSES_HUGE_PAGES: AtomicBool = AtomicBool::new(false);
 /// Does what uses all of the memory that it asks for in huge pages, after [`refuse_huge_pages`], too, where they lie ready.
 pub(crate) fn with_huge_pages<T>(work: impl FnOnce() -> T) -> T {
     #[cfg(target_os = "linux")]
-    if REFUSES_HUGE_PAGES.load(Ordering::Relaxed) && !is_free_memory_given_back() {
-        rustix::thread::disable_transparent_huge_pages(false).ok();
-        let done = work();
-        rustix::thread::disable_transparent_huge_pages(true).ok();
-        return done;
+    if !is_free_memory_given_back() {
+        return without_refusing(work);
     }
     work()
+}
+
+/// Takes back what [`refuse_huge_pages`] has done for as long as `work` takes.
+#[cfg(target_os = "linux")]
+fn without_refusing<T>(work: impl FnOnce() -> T) -> T {
+    if !REFUSES_HUGE_PAGES.load(Ordering::Relaxed) {
+        return work();
+    }
+    rustix::thread::disable_transparent_huge_pages(false).ok();
+    let done = work();
+    rustix::thread::disable_transparent_huge_pages(true).ok();
+    done
 }
 
 /// Whether the system is a guest that gives its host back what is free ("free page reporting").
@@ -264,17 +273,19 @@ mod tests {
         let are_refused = || rustix::thread::transparent_huge_pages_are_disabled().ok();
         let before = are_refused();
         // Who was refused them by others has none then, either.
-        with_huge_pages(|| assert_eq!(are_refused(), before));
+        without_refusing(|| assert_eq!(are_refused(), before));
         refuse_huge_pages();
         let refused = are_refused();
         assert_ne!(refused, Some(false));
-        let meanwhile = if is_free_memory_given_back() {
+        without_refusing(|| assert_eq!(are_refused(), before));
+        assert_eq!(are_refused(), refused);
+        let as_the_system_is = if is_free_memory_given_back() {
             refused
         } else {
             before
         };
-        with_huge_pages(|| assert_eq!(are_refused(), meanwhile));
-        assert_ne!(are_refused(), Some(false));
+        with_huge_pages(|| assert_eq!(are_refused(), as_the_system_is));
+        assert_eq!(are_refused(), refused);
     }
 
     #[cfg(target_os = "linux")]

@@ -89,6 +89,9 @@ impl Server {
 mod tests {
     use std::sync::Arc;
 
+    use durin_testkit::require;
+
+    use super::super::beside::tests::{beside_a_sleeper, may_sit};
     use super::*;
 
     /// Has requests of one client come one after the other until it is worth looking for the next.
@@ -113,6 +116,20 @@ mod tests {
         assert!(!attendant.answered(1 << 20), "large");
         assert_eq!(attendant.until(Instant::now()), None);
         attend(&mut attendant);
+    }
+
+    #[test]
+    fn who_sits_beside_a_client_does_not_look() {
+        require!(may_sit());
+        beside_a_sleeper(false, |beside, _, client| {
+            let mut attendant = Attendant::new(beside);
+            attend(&mut attendant);
+            assert!(attendant.seat.note(client, RUN_MIN, None));
+            assert!(attendant.seat.is_taken());
+            assert_eq!(attendant.until(Instant::now()), None);
+            attendant.stand_up();
+            assert!(attendant.until(Instant::now()).is_some());
+        });
     }
 
     #[test]

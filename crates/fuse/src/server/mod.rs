@@ -6,8 +6,8 @@
 //! waits for requests, another takes its place: one that is `parked`, or a new one, up to a limit. So `ls` never waits for
 //! a slow block.
 //! A thread that finds that others wait has done its part, and is parked or ends. One that waits alone looks for the next
-//! request for a moment before it sleeps (`watch`), and answers a single client on that one's processor (`beside`), both
-//! as long as answers are quick (`attend`).
+//! request for a moment before it sleeps (`watch`), or answers a single client on that one's processor and sleeps there in
+//! between (`beside`), both as long as answers are quick (`attend`).
 //!
 //! With io_uring (`rings`) it is the same for each of the kernel's queues, but that threads stay.
 

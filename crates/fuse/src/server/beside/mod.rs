@@ -231,6 +231,7 @@ impl<'a> Seat<'a> {
         self.beside.counts.begun.fetch_add(1, Ordering::Relaxed);
     }
 
+    /// Whether the thread sits beside a client.
     pub(super) fn is_taken(&self) -> bool {
         self.taken.is_some()
     }
@@ -307,4 +308,4 @@ fn field_of(path: &str, index: usize) -> Option<String> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

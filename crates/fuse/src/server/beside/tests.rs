@@ -11,7 +11,10 @@ use super::*;
 
 /// Somebody at rest, beside whom one can sit, is what `body` gets, and a place where somebody may sit. Without a guard a
 /// busy machine changes nothing of what happens.
-fn beside_a_sleeper(guarded: bool, body: impl FnOnce(&Beside, &mut Seat<'_>, u32) + Send) {
+pub(in crate::server) fn beside_a_sleeper(
+    guarded: bool,
+    body: impl FnOnce(&Beside, &mut Seat<'_>, u32) + Send,
+) {
     let beside = Beside::new(true, Arc::default());
     std::thread::scope(|scope| {
         if guarded {
@@ -46,7 +49,7 @@ fn beside_a_sleeper(guarded: bool, body: impl FnOnce(&Beside, &mut Seat<'_>, u32
 }
 
 /// Whether a thread may take back the policy here.
-fn may_sit() -> Result<(), String> {
+pub(in crate::server) fn may_sit() -> Result<(), String> {
     let tried = std::thread::scope(|scope| {
         let there_and_back = || {
             scheduling::set_policy(None, Policy::Idle)?;
