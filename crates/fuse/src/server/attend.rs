@@ -40,7 +40,7 @@ impl<'a> Attendant<'a> {
     /// another.
     pub(super) fn came(&mut self, waited: Duration, client: u32) -> bool {
         let is_other = !self.watch.was_last(client);
-        self.watch.note(waited, client);
+        self.watch.note(waited, client, !self.seat.is_taken());
         is_other
     }
 

@@ -62,9 +62,10 @@ impl Watch {
         self.client == client
     }
 
-    /// Notes how long the next request took to come, and the thread it is from.
-    pub(super) fn note(&mut self, waited: Duration, client: u32) {
-        let looked = self.run >= self.run_min;
+    /// Notes how long the next request took to come, and the thread it is from; `may_look` is whether the thread looks for
+    /// requests at all just now.
+    pub(super) fn note(&mut self, waited: Duration, client: u32, may_look: bool) {
+        let looked = may_look && self.run >= self.run_min;
         let came = waited <= TIME_MAX;
         if looked {
             self.run_min = if came {
@@ -93,10 +94,10 @@ mod tests {
     /// How many requests have to follow each other until it is worth looking for the next.
     fn run(watch: &mut Watch) -> u32 {
         let now = Instant::now();
-        watch.note(LATE, 7);
+        watch.note(LATE, 7, true);
         let mut count = 0;
         while watch.until(now).is_none() {
-            watch.note(SOON, 7);
+            watch.note(SOON, 7, true);
             count += 1;
         }
         assert_eq!(watch.until(now), Some(now + TIME_MAX));
@@ -108,8 +109,17 @@ mod tests {
         let mut watch = Watch::default();
         assert_eq!(run(&mut watch), RUN_MIN);
         // Another thread breaks a run, without having kept anybody waiting.
-        watch.note(SOON, 8);
+        watch.note(SOON, 8, true);
         assert_eq!(run(&mut watch), RUN_MIN);
+    }
+
+    #[test]
+    fn who_does_not_look_does_not_look_in_vain() {
+        let mut watch = Watch::default();
+        for _ in 0..10 {
+            assert_eq!(run(&mut watch), RUN_MIN);
+            watch.note(LATE, 7, false);
+        }
     }
 
     #[test]
@@ -119,7 +129,7 @@ mod tests {
         assert_eq!(needed[..4], [4, 10, 16, 22]);
         assert_eq!(needed[10..], [64, 64]);
         for _ in 0..RUN_MIN_MOST {
-            watch.note(SOON, 7);
+            watch.note(SOON, 7, true);
         }
         assert_eq!(run(&mut watch), RUN_MIN + MISSED_MORE);
     }
