@@ -138,7 +138,7 @@ impl StreamSettings {
             },
             metadata: category.metadata.clone(),
             granularity: category.granularity.max(1),
-            mixed_block_size: 1 << options.mixed_block_size_bits,
+            mixed_block_size: 1 << options.mixed_block_size_bits.of(name),
         }
     }
 

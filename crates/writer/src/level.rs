@@ -6,8 +6,10 @@
 use durin_codec::Spec;
 use durin_format::Result;
 
+use crate::categorize::Categorizer;
 use crate::memory;
 use crate::options::{Order, SmallTree};
+use crate::per_category::PerCategory;
 
 /// The highest level.
 pub const LEVEL_MAX: usize = 9;
@@ -23,6 +25,8 @@ pub struct LevelDefaults {
     pub small_tree: Option<SmallTree>,
     /// The size at which blocks of contents that are unlike each other end, as a power of two.
     pub mixed_block_size_bits: u32,
+    /// The same for blocks of executables and libraries.
+    pub mixed_binary_block_size_bits: u32,
     /// How long repetitions are that are surely found, as a power of two; 0 searches for none.
     pub window_size: u32,
     /// By which power of two anchors lie closer than that.
@@ -50,6 +54,7 @@ const fn row(
         block_size_bits: bits,
         small_tree: None,
         mixed_block_size_bits: bits,
+        mixed_binary_block_size_bits: bits,
         window_size: window.0,
         window_step: window.1,
         by_similarity: true,
@@ -106,9 +111,11 @@ const LEVELS: [LevelDefaults; LEVEL_MAX + 1] = [
     row(21, (10, 2), "lz4hc:level=9", "zstd:level=16", "null"),
     row(22, (9, 2), ZSTD_4, "zstd:level=16", LZ4_METADATA),
     row(23, (8, 2), ZSTD_5, "zstd:level=16", LZ4_METADATA),
-    // Less is decoded to start a program where what is unlike does not share blocks; docs/levels.md has the figures.
+    // Less is decoded to start a program where what is unlike does not share blocks, other programs above all, which have
+    // least in common; docs/levels.md has the figures.
     LevelDefaults {
         mixed_block_size_bits: 22,
+        mixed_binary_block_size_bits: 20,
         ..row(24, (8, 2), ZSTD_6, "zstd:level=16", LZ4_METADATA)
     },
     row(25, (8, 2), LZMA_7, "zstd:level=16", LZMA_METADATA)
@@ -126,6 +133,7 @@ impl LevelDefaults {
         });
         // All of them are of full size.
         self.mixed_block_size_bits = bits;
+        self.mixed_binary_block_size_bits = bits;
         self
     }
 
@@ -133,6 +141,16 @@ impl LevelDefaults {
     #[must_use]
     pub fn of(level: usize) -> Option<Self> {
         LEVELS.get(level).copied()
+    }
+
+    /// Returns the sizes at which blocks of contents that are unlike each other end, as powers of two.
+    #[must_use]
+    pub fn mixed_block_sizes(&self) -> PerCategory<u32> {
+        let mut bits = PerCategory::new(self.mixed_block_size_bits);
+        for category in Categorizer::Binary.categories() {
+            bits.preset(*category, self.mixed_binary_block_size_bits);
+        }
+        bits
     }
 
     /// Makes blocks smaller that are larger than usual, until one of them can be compressed within `limit` bytes.
@@ -196,6 +214,23 @@ mod tests {
                 level >= 2,
                 "level {level}"
             );
+        }
+    }
+
+    /// An image of the default level is for mounting; those above it are for keeping.
+    #[test]
+    fn programs_share_the_smallest_blocks() {
+        for level in 0..=LEVEL_MAX {
+            let row = LevelDefaults::of(level).expect("a level up to the highest");
+            let bits = row.mixed_block_sizes();
+            let largest = row
+                .small_tree
+                .map_or(row.block_size_bits, |small| small.block_size_bits);
+            let is_default = level == usize::from(LEVEL_DEFAULT);
+            for (category, expected) in [("<default>", 22), ("binary/elf", 20)] {
+                let expected = if is_default { expected } else { largest };
+                assert_eq!(*bits.of(category), expected, "level {level}: {category}");
+            }
         }
     }
 

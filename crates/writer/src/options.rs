@@ -53,7 +53,7 @@ pub struct BuildOptions {
     pub small_tree: Option<SmallTree>,
     /// The size at which blocks of contents that are unlike each other end, as a power of two; those of contents that are
     /// alike, and all but those with zstd, are as large as `block_size_bits` says.
-    pub mixed_block_size_bits: u32,
+    pub mixed_block_size_bits: PerCategory<u32>,
     /// How blocks are compressed.
     pub compression: PerCategory<Spec>,
     /// How the schema of the metadata is compressed.
@@ -366,7 +366,7 @@ impl BuildOptions {
             exclude_ids: Vec::new(),
             block_size_bits: 24,
             small_tree: None,
-            mixed_block_size_bits: 24,
+            mixed_block_size_bits: 24.into(),
             compression: Spec::NULL.into(),
             schema_compression: Spec::NULL,
             metadata_compression: Spec::NULL,
@@ -412,8 +412,11 @@ impl BuildOptions {
             ));
         }
         let of_small_tree = self.small_tree.map(|small| small.block_size_bits);
-        for bits in [self.block_size_bits, self.mixed_block_size_bits]
+        let mixed = &self.mixed_block_size_bits;
+        let of_mixed = mixed.names().map(|category| mixed.of(category));
+        for bits in [self.block_size_bits, *mixed.default_value()]
             .into_iter()
+            .chain(of_mixed.copied())
             .chain(of_small_tree)
         {
             if !(BLOCK_SIZE_BITS_MIN..=BLOCK_SIZE_BITS_MAX).contains(&bits) {
@@ -443,31 +446,30 @@ impl BuildOptions {
         self.script.as_deref().filter(|script| has(script.hooks()))
     }
 
-    /// Whether the user has said how this category is stored.
-    pub(crate) fn is_configured(&self, category: &str) -> bool {
-        let numbers = [
+    /// All options that are numbers of categories.
+    fn numbers(&self) -> [&PerCategory<u32>; 5] {
+        [
+            &self.mixed_block_size_bits,
             &self.window_size,
             &self.window_step,
             &self.max_lookback_blocks,
             &self.bloom_filter_size,
-        ];
+        ]
+    }
+
+    /// Whether the user has said how this category is stored.
+    pub(crate) fn is_configured(&self, category: &str) -> bool {
         category == "hotness"
             || self.compression.is_chosen(category)
             || self.order.is_chosen(category)
-            || numbers.iter().any(|number| number.is_chosen(category))
+            || (self.numbers().iter()).any(|number| number.is_chosen(category))
     }
 
     /// Checks that all categories named by options exist, and have what their compression needs.
     fn validate_categories(&self) -> Result<()> {
-        let numbers = [
-            &self.window_size,
-            &self.window_step,
-            &self.max_lookback_blocks,
-            &self.bloom_filter_size,
-        ];
         let named = (self.compression.names())
             .chain(self.order.names())
-            .chain(numbers.into_iter().flat_map(PerCategory::names));
+            .chain(self.numbers().into_iter().flat_map(PerCategory::names));
         for name in named {
             if !CATEGORY_NAMES.contains(&name) {
                 return Err(Error::invalid_input(format!(

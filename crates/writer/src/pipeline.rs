@@ -289,8 +289,10 @@ fn write_blocks(source: &Source<'_>, budget: &Budget, emitter: &mut Emitter<'_>)
             .map(|stream| stream.settings.window.bloom_bits);
         let mut windows = source.streams.iter().map(|stream| stream.settings.window);
         let is_searched = windows.any(|window| window.size_bits > 0);
+        let mixed = source.streams.iter();
+        let mixed = mixed.map(|stream| stream.settings.mixed_block_size.ilog2());
         let bounds = Bounds {
-            early_bits: context.block_size_bits.min(options.mixed_block_size_bits),
+            early_bits: mixed.fold(context.block_size_bits, u32::min),
             index: IndexLimits {
                 entries_max: budget.index_entries_max,
                 room: room.max().unwrap_or(0),

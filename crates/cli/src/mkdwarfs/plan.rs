@@ -66,7 +66,7 @@ pub(super) fn build_options(
         block_size_bits: asked_bits.unwrap_or(level.block_size_bits),
         // Who says how large blocks are gets them.
         small_tree: level.small_tree.filter(|_| asked_bits.is_none()),
-        mixed_block_size_bits: asked_bits.unwrap_or(level.mixed_block_size_bits),
+        mixed_block_size_bits: asked_bits.map_or_else(|| level.mixed_block_sizes(), Into::into),
         compression: specs,
         schema_compression: preset(&compression.schema_compression, level.schema_compression)?,
         metadata_compression: preset(

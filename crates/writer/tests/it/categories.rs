@@ -10,16 +10,18 @@ use std::fs;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use durin_codec::Spec;
+use durin_format::ErrorKind;
 use durin_reader::{FileKind, Image, ImageOptions};
 use durin_source::MemorySource;
 use durin_testkit::random::Random;
 use durin_testkit::require;
 use durin_testkit::vectors::Vectors;
-use durin_writer::{BuildOptions, Categorizer, CategoryPresets, Order};
+use durin_writer::{BuildOptions, Categorizer, CategoryPresets, Order, Stats};
 
-use crate::harness::{Built, build, options, put};
+use crate::harness::{Built, Recorder, build, options, put};
 
 fn categorizing(dir: &Path) -> BuildOptions {
     let mut options = options(dir);
@@ -152,6 +154,68 @@ fn every_category_gets_its_data() {
             .windows(1000)
             .any(|window| window == &noise[..1000])
     );
+}
+
+/// Whoever starts a program has decoded what lies before it in its blocks.
+#[test]
+fn blocks_of_programs_that_are_unlike_end_earlier() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut random = Random::new(5);
+    let mut files = Vec::new();
+    for number in 0..24 {
+        let text = random.bytes(1560);
+        let text = text
+            .iter()
+            .flat_map(|byte| format!("{byte:02x}").into_bytes());
+        let (name, mut content) = if number % 2 == 0 {
+            (format!("program{number:02}"), elf(20))
+        } else {
+            (format!("text{number:02}"), Vec::new())
+        };
+        content.extend(text);
+        files.push((name, content));
+    }
+    let files: Vec<(&str, Vec<u8>)> = (files.iter())
+        .map(|(name, content)| (name.as_str(), content.clone()))
+        .collect();
+    let of_tree: Vec<(&str, &[u8])> = (files.iter())
+        .map(|(name, content)| (*name, &content[..]))
+        .collect();
+    put(dir.path(), &of_tree);
+    let mut options = categorizing(dir.path());
+    options.order = Order::Similarity.into();
+    options.block_size_bits = 16;
+    options.mixed_block_size_bits = 14.into();
+    let blocks_of = |options: &BuildOptions| {
+        let built = build(options);
+        check_files(&built, &files);
+        let categories = built.image().info().unwrap().categories;
+        let named = categories.into_iter();
+        let blocks: BTreeMap<String, u32> = named
+            .map(|category| (category.name, category.block_count))
+            .collect();
+        (blocks["binary/elf"], blocks["<default>"])
+    };
+    assert_eq!(blocks_of(&options), (3, 3));
+    options.mixed_block_size_bits.preset("binary/elf", 12);
+    assert_eq!(blocks_of(&options), (12, 3));
+    // Who says how large blocks are gets them.
+    options.mixed_block_size_bits = 16.into();
+    assert_eq!(blocks_of(&options), (1, 1));
+    options.mixed_block_size_bits.preset("binary/elf", 99);
+    assert!(is_refused(&options));
+    options.mixed_block_size_bits = 16.into();
+    options.mixed_block_size_bits.preset("binary/coffee", 12);
+    assert!(is_refused(&options));
+}
+
+/// Whether the options are an error before anything is read.
+fn is_refused(options: &BuildOptions) -> bool {
+    let (stats, never) = (Stats::default(), AtomicBool::new(false));
+    let mut bytes = Vec::new();
+    let built = durin_writer::build(options, &mut bytes, &stats, &Recorder::default(), &never);
+    assert!(bytes.is_empty());
+    built.is_err_and(|error| error.kind() == ErrorKind::InvalidInput)
 }
 
 /// Pixels that wander, with noise in the lowest bits; a header before them.

@@ -272,7 +272,7 @@ fn contents_that_are_alike_have_larger_blocks() {
     options.window_size = 0.into();
     options.order = Order::Similarity.into();
     options.compression = Spec::parse("zstd:level=1").unwrap().into();
-    options.mixed_block_size_bits = 14;
+    options.mixed_block_size_bits = 14.into();
     let built = build(&options);
     check_files(&built, dir.path());
     let lens = block_lens(&built);
