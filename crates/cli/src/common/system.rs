@@ -193,16 +193,16 @@ static REFUSES_HUGE_PAGES: AtomicBool = AtomicBool::new(false);
 /// Does what uses all of the memory that it asks for in huge pages, after [`refuse_huge_pages`], too, where they lie ready.
 pub(crate) fn with_huge_pages<T>(work: impl FnOnce() -> T) -> T {
     #[cfg(target_os = "linux")]
-    if !is_free_memory_given_back() {
-        return without_refusing(work);
-    }
+    return with_huge_pages_unless(is_free_memory_given_back, work);
+    #[cfg(not(target_os = "linux"))]
     work()
 }
 
-/// Takes back what [`refuse_huge_pages`] has done for as long as `work` takes.
+/// Takes back what [`refuse_huge_pages`] has done for as long as `work` takes, unless huge pages are slow to come, which is
+/// asked only if it matters.
 #[cfg(target_os = "linux")]
-fn without_refusing<T>(work: impl FnOnce() -> T) -> T {
-    if !REFUSES_HUGE_PAGES.load(Ordering::Relaxed) {
+fn with_huge_pages_unless<T>(are_slow: impl FnOnce() -> bool, work: impl FnOnce() -> T) -> T {
+    if !REFUSES_HUGE_PAGES.load(Ordering::Relaxed) || are_slow() {
         return work();
     }
     rustix::thread::disable_transparent_huge_pages(false).ok();
@@ -272,19 +272,17 @@ mod tests {
     fn who_refuses_huge_pages_can_have_them_for_a_while() {
         let are_refused = || rustix::thread::transparent_huge_pages_are_disabled().ok();
         let before = are_refused();
-        // Who was refused them by others has none then, either.
-        without_refusing(|| assert_eq!(are_refused(), before));
+        // Who was refused them by others has none then, either; and nobody asks how fast they would come.
+        with_huge_pages_unless(
+            || panic!("not to be asked"),
+            || assert_eq!(are_refused(), before),
+        );
         refuse_huge_pages();
         let refused = are_refused();
         assert_ne!(refused, Some(false));
-        without_refusing(|| assert_eq!(are_refused(), before));
+        with_huge_pages_unless(|| false, || assert_eq!(are_refused(), before));
         assert_eq!(are_refused(), refused);
-        let as_the_system_is = if is_free_memory_given_back() {
-            refused
-        } else {
-            before
-        };
-        with_huge_pages(|| assert_eq!(are_refused(), as_the_system_is));
+        with_huge_pages_unless(|| true, || assert_eq!(are_refused(), refused));
         assert_eq!(are_refused(), refused);
     }
 
