@@ -38,7 +38,8 @@ fn levels() -> String {
         }
         if row.mixed_block_size_bits < bits {
             text.push_str(&format!(
-                "         Without -S, blocks of contents that are unlike each other end at 2^{},\n         those of executables and libraries at 2^{}\n",
+                "         Without -S, blocks of contents that are unlike each other end at 2^{},\n\
+                 \x20        those of executables and libraries at 2^{}\n",
                 row.mixed_block_size_bits, row.mixed_binary_block_size_bits
             ));
         }

@@ -278,6 +278,38 @@ fn compression_and_blocks() {
     assert_eq!(place.names(), ["image"]);
 }
 
+/// At the default level programs end blocks of 1 MiB, other data those of 4, and nothing does if a size was asked for.
+#[test]
+fn programs_are_in_smaller_blocks_unless_a_size_was_asked_for() {
+    let blocks = |header: &[u8], options: &[&str]| {
+        let place = Place::new();
+        let mut random = Random::new(9);
+        for number in 0..5 {
+            let text = random.bytes(300_000);
+            let text = text.iter().map(|byte| format!("{byte:02x}"));
+            let content = [header, text.collect::<String>().as_bytes()].concat();
+            fs::write(place.tree().join(format!("file{number}")), content).unwrap();
+        }
+        mkdwarfs()
+            .current_dir(&place.path("."))
+            .args(["-i", "tree", "-o", "image", "-C", "zstd:level=1"])
+            .args(options)
+            .succeed();
+        let info = dwarfsck().arg(place.path("image")).succeed();
+        let info = stdout(&info);
+        let count = info
+            .lines()
+            .find_map(|line| line.strip_prefix("block count: "))
+            .unwrap_or_else(|| panic!("{info}"));
+        count.parse::<u32>().unwrap()
+    };
+    let program = b"\x7FELF\x02\x01\x01\0\0\0\0\0\0\0\0\0\x03\0\x3E\0";
+    let with_small_files = 1;
+    assert_eq!(blocks(b"text", &[]), 1);
+    assert_eq!(blocks(program, &[]), 3 + with_small_files);
+    assert_eq!(blocks(program, &["-S", "24"]), 1 + with_small_files);
+}
+
 #[test]
 fn what_moves_within_a_file_is_stored_once_from_level_1_on() {
     let place = Place::new();
