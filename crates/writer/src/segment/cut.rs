@@ -398,12 +398,17 @@ impl<R: Reread, S: Sink> Cutter<R, S> {
             return false;
         }
         if block != open {
-            if len < self.rules.least || self.is_hardly_in(data, block, len) {
+            let least = if repetition.begin > start {
+                self.rules.least_between
+            } else {
+                self.rules.least_beside
+            };
+            if len < least || self.is_hardly_in(data, block, len) {
                 return false;
             }
             let has_more = repetition.begin > start || repetition.end < data.bytes.len();
             let own = has_more.then_some(open);
-            return len >= self.spread.required(self.rules.least, block, own);
+            return len >= self.spread.required(least, block, own);
         }
         len >= self.rules.least_same_block
     }

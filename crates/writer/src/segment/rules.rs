@@ -11,15 +11,17 @@ const SIZE_BITS_MIN: u32 = 7;
 /// Anchors are no denser than one in 16 bytes, which is as much index as data.
 const SPACING_BITS_MIN: u32 = 4;
 /// Repetitions shorter than promised are taken where an anchor happens to lie in them, down to this share, but not below
-/// this many bytes: the one or two chunks more take 4 to 5 bytes each. On 56 MB of versions of programs and sources
-/// (4 MiB blocks, zstd 15) the image had 15.53 MB without a search, 11.54 MB with 512 bytes, 10.95 MB with 256,
-/// 10.16 MB with 128 under half of what is promised, and 10.07 MB with 128 promised and twice the index; on 10 MB of
-/// sources 1.783, 1.776, 1.767, 1.760 and 1.760 MB.
-const SHORT_SHARE: usize = 2;
-const SHORT_MIN: usize = 128;
+/// this many bytes: new data before it and behind it are chunks of their own then. Chunks take 4 to 7 bytes each, and what
+/// is cut out of data is missed by the compressor, which would have found more that is like it.
+/// docs/segmentation.md has what 128, 192 and 256 bytes make of images.
+const BETWEEN_SHARE: usize = 2;
+const BETWEEN_MIN: usize = 160;
+/// The same for what follows another repetition, or begins a piece: it takes one chunk at most, and divides nothing.
+const BESIDE_SHARE: usize = 8;
+const BESIDE_MIN: usize = 64;
 /// A repetition inside the block that is being filled is within reach of the compressor, which finds it by itself for
-/// some bytes. Taking it out saves its time and leaves room for other data: worth it from this multiple on of what is
-/// taken from other blocks. Of 2, 4, 8 and 16 on versions of programs at levels 5, 7 and 9, 8 and 16 were the smallest.
+/// some bytes. Taking it out saves its time and leaves room for other data: worth it from this multiple on of half of what
+/// is promised. Of 2, 4, 8 and 16 on versions of programs at levels 5, 7 and 9, 8 and 16 were the smallest.
 const SAME_BLOCK_FACTOR: usize = 8;
 /// Where data repeat with a short period, each repetition ends where what is stored so far ends. Unless it is a good
 /// part of a block, storing more of the data makes the next one longer.
@@ -35,8 +37,10 @@ const PARTS_MAX: usize = 16;
 pub(crate) struct Rules {
     /// The anchors; none if nothing is to be searched for.
     pub(crate) density: Option<Density>,
-    /// The shortest repetition that is taken from another block, in bytes.
-    pub(super) least: usize,
+    /// The shortest repetition between new data that is taken from another block, in bytes.
+    pub(super) least_between: usize,
+    /// The shortest one that is taken from there right behind another, or where a piece begins.
+    pub(super) least_beside: usize,
     /// The shortest one that is taken from the open block.
     pub(super) least_same_block: usize,
     /// The shortest one that goes on with itself.
@@ -59,7 +63,8 @@ impl Rules {
     /// Before there are data.
     pub(super) const NONE: Self = Self {
         density: None,
-        least: usize::MAX,
+        least_between: usize::MAX,
+        least_beside: usize::MAX,
         least_same_block: usize::MAX,
         least_periodic: usize::MAX,
         lookback: 0,
@@ -108,14 +113,15 @@ impl Rules {
         // What a promised repetition loses where it is cut down to whole units.
         let size = (1_usize << size_bits) * granularity;
         let bits = (size.ilog2().saturating_sub(window.step_bits)).max(SPACING_BITS_MIN);
-        let least = (size / SHORT_SHARE).max(SHORT_MIN).min(size);
-        let least_same_block = least.saturating_mul(same_block_factor);
+        let half = (size / 2).max(1 << SIZE_BITS_MIN).min(size);
+        let least_same_block = half.saturating_mul(same_block_factor);
         Self {
             density: (!is_off).then_some(Density {
                 bits,
                 reach: size - (WINDOW - 1),
             }),
-            least,
+            least_between: (size / BETWEEN_SHARE).max(BETWEEN_MIN).min(size),
+            least_beside: (size / BESIDE_SHARE).max(BESIDE_MIN).min(size),
             least_same_block,
             least_periodic: least_same_block.max(block_len / PERIOD_BLOCK_SHARE),
             lookback: u64::from(window.lookback_blocks),

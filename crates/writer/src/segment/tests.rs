@@ -321,6 +321,29 @@ fn a_file_that_changes_makes_no_other_wrong() {
     assert!(outcome.stored > 7 * 300_000 / 2, "{}", outcome.stored);
 }
 
+/// What divides new data has to be longer than what only goes on behind another repetition.
+#[test]
+fn short_repetitions_are_taken_beside_others() {
+    let setup = Setup {
+        size_bits: 8,
+        ..SETUP
+    };
+    let mut random = Random::new(21);
+    let base = random.bytes(1 << 17);
+    let short = |number: usize| base[number * 500..][..130].to_vec();
+    let long = |number: usize| base[(1 << 16) + number * 500..][..300].to_vec();
+    let mut cut = |between: &mut dyn FnMut(&mut Random, usize) -> Vec<u8>| {
+        let pieces = (0..100).map(|number| [between(&mut random, number), short(number)].concat());
+        let content = pieces.collect::<Vec<_>>().concat();
+        let rest = random.bytes(1 << 16);
+        setup.cut(&[base.clone(), [content, rest].concat()]).matches
+    };
+    assert_eq!(cut(&mut |random, _| random.bytes(300)), 0);
+    // All of the long ones, and those short ones that have an anchor.
+    let beside = cut(&mut |_, number| long(number));
+    assert!(beside > 140, "{beside}");
+}
+
 /// As images of machines that lie at other offsets each.
 #[test]
 fn shifted_copies_are_found() {
