@@ -106,6 +106,14 @@ impl AtomicFile {
         })
     }
 
+    /// Whoever writes through `Write` knows no name to tell.
+    fn named(&self, error: io::Error) -> io::Error {
+        io::Error::new(
+            error.kind(),
+            format!("'{}': {error}", self.target.display()),
+        )
+    }
+
     /// Returns the device and inode number of what is being written, so that a scan can leave it out.
     ///
     /// # Errors
@@ -171,11 +179,11 @@ impl AtomicFile {
 
 impl Write for AtomicFile {
     fn write(&mut self, data: &[u8]) -> io::Result<usize> {
-        self.file.write(data)
+        self.file.write(data).map_err(|error| self.named(error))
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.file.flush()
+        self.file.flush().map_err(|error| self.named(error))
     }
 }
 
@@ -318,6 +326,16 @@ mod tests {
         file.commit().expect("committed");
         assert_eq!(names(dir.path()), ["image"]);
         assert_eq!(fs::read(&target).expect("readable"), b"data");
+    }
+
+    #[test]
+    fn a_full_disk_is_named() {
+        let target = Path::new("/dev/full");
+        let mut file = AtomicFile::create(target, Overwrite::Allow).expect("opened");
+        let error = file.write_all(b"data").expect_err("full");
+        assert_eq!(error.kind(), io::ErrorKind::StorageFull);
+        let text = error.to_string();
+        assert!(text.starts_with("'/dev/full': No space left"), "{text}");
     }
 
     #[test]
