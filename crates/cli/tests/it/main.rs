@@ -15,6 +15,7 @@ mod dwarfsextract;
 mod dying_disk;
 mod everyday;
 mod help;
+mod linking;
 mod mkdwarfs;
 mod mounted;
 mod mounts;
