@@ -75,6 +75,7 @@ pub(super) fn order_sketches(threads: usize, sketches: &[Sketch]) -> Vec<u32> {
         .map(|(sketch, name)| similarity::Item {
             words: sketch.words(),
             name: Some(name),
+            len: 0,
         })
         .collect();
     order_items(threads, &items)

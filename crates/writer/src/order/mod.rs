@@ -118,6 +118,7 @@ impl<'a> Ordering<'a> {
                     items.push(similarity::Item {
                         words: sketch,
                         name: None,
+                        len: part.len,
                     });
                 }
                 continue;
@@ -127,6 +128,7 @@ impl<'a> Ordering<'a> {
             items.push(similarity::Item {
                 words: sketch.unwrap_or(&none).words(),
                 name: Some(self.names.first_name(fragment.content)),
+                len: fragment.len,
             });
         }
         let mut ordered = Grouped::default();

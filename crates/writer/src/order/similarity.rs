@@ -1,10 +1,10 @@
 //! The order by similarity: along the paths, except that contents follow one that they are much like.
 //!
 //! In: sketches and names in the order of paths. Out: a permutation. A content whose sketch shares at least
-//! [`SHARED_MIN`] of its sixteen hashes with an earlier one, or [`SHARED_MIN_OF_NAMESAKES`] with one of the same name,
-//! follows the earlier content that it shares most with. So the versions of a file stand together where the first of
-//! them would, each next to the one that it is most like, and all else stays with its neighbours: files of one directory
-//! have more in common than a vague likeness over a distance tells.
+//! [`SHARED_MIN`] of its sixteen hashes with an earlier one, or [`SHARED_MIN_OF_NAMESAKES`] with one of the same name, or
+//! one that nobody of another name has, follows the earlier content that it shares most with. So the versions of a file
+//! stand together where the first of them would, each next to the one that it is most like, and all else stays with its
+//! neighbours: files of one directory have more in common than a vague likeness over a distance tells.
 //!
 //! Who shares a hash is found by sorting all hashes, and each occurrence of one is compared with the occurrence before
 //! it only. That is at most sixteen comparisons for each content, whatever the contents: nothing here is quadratic.
@@ -27,6 +27,10 @@ const SHARED_MIN: u32 = 8;
 /// How many must be shared if the base names are the same. One alone is not enough: the kernel source, which has many
 /// namesakes with nothing but a licence in common, was larger than with 3.
 const SHARED_MIN_OF_NAMESAKES: u32 = 3;
+
+/// From how many bytes on one is enough if only files of that base name have it: what a program says is translated into
+/// many languages, and each file has the original beside the translation. Of smaller files, one hash is next to nothing.
+const LEN_MIN_OF_KIN: u64 = 4096;
 
 /// How many of thirty-two slices of large contents must share. What they would stay next to is no more like them than
 /// anything else, other than with files of one directory. On versions of programs, 3 and 8 made larger images.
@@ -51,6 +55,8 @@ pub(super) struct Item<'a> {
     pub(super) words: &'a [u32],
     /// The last component of the path; none for a slice of a large content.
     pub(super) name: Option<&'a [u8]>,
+    /// Its bytes.
+    pub(super) len: u64,
 }
 
 /// An item in the order of storage.
@@ -98,20 +104,34 @@ fn find_in_part(
         occurrences.extend(hashes.map(|hash| (*hash, place)));
     }
     occurrences.sort_unstable();
-    for pair in occurrences.windows(2) {
-        let &[(earlier_hash, earlier), (hash, place)] = pair else {
-            continue;
-        };
-        if hash != earlier_hash || place == earlier {
-            continue;
-        }
-        let (item, model) = (items[place as usize], items[earlier as usize]);
-        let shared = shared(item.words, model.words);
-        if shared >= required(item, model) {
-            let found = u64::from(shared) << 32 | u64::from(earlier);
-            best[place as usize].fetch_max(found, Ordering::Relaxed);
+    for occurrences in occurrences.chunk_by(|(one, _), (other, _)| one == other) {
+        let is_of_one_name = is_of_one_name(items, occurrences);
+        for pair in occurrences.windows(2) {
+            let &[(_, earlier), (_, place)] = pair else {
+                continue;
+            };
+            if place == earlier {
+                continue;
+            }
+            let (item, model) = (items[place as usize], items[earlier as usize]);
+            let are_kin = is_of_one_name && item.len.min(model.len) >= LEN_MIN_OF_KIN;
+            let shared = shared(item.words, model.words);
+            if are_kin || shared >= required(item, model) {
+                let found = u64::from(shared) << 32 | u64::from(earlier);
+                best[place as usize].fetch_max(found, Ordering::Relaxed);
+            }
         }
     }
+}
+
+/// Whether a hash occurs in files of one name only.
+fn is_of_one_name(items: &[Item<'_>], occurrences: &[(u32, u32)]) -> bool {
+    let name = |(_, place): &(u32, u32)| items[*place as usize].name;
+    let first = occurrences.first().and_then(name);
+    first.is_some()
+        && occurrences
+            .iter()
+            .all(|occurrence| name(occurrence) == first)
 }
 
 /// How many hashes an item and its model must share.
@@ -183,18 +203,40 @@ mod tests {
             sketch(1, 3, 3),
             sketch(1, 2, 4),
         ];
-        let with_names = |names: [&'static str; 4]| {
-            let mut items = Vec::new();
-            for (sketch, name) in sketches.iter().zip(names) {
-                items.push(Item {
-                    words: sketch.words(),
-                    name: Some(name.as_bytes()),
-                });
-            }
-            order_items(1, &items)
-        };
+        let with_names = |names| order_named(&sketches, names, LEN_MIN_OF_KIN - 1);
         assert_eq!(with_names(["a", "b", "a", "a"]), [0, 2, 1, 3]);
         assert_eq!(with_names(["a", "b", "c", "d"]), [0, 1, 2, 3]);
+    }
+
+    #[test]
+    fn one_passage_counts_if_nobody_of_another_name_has_it() {
+        let sketches = [
+            sketch(1, 16, 0),
+            sketch(2, 16, 0),
+            sketch(1, 1, 3),
+            sketch(2, 1, 4),
+        ];
+        let with_names = |names, len| order_named(&sketches, names, len);
+        let len = LEN_MIN_OF_KIN;
+        assert_eq!(with_names(["a", "b", "a", "b"], len), [0, 2, 1, 3]);
+        assert_eq!(with_names(["a", "b", "a", "b"], len - 1), [0, 1, 2, 3]);
+        // The passage of the first is in a file of another name too.
+        let sketches = [sketches[0], sketches[1], sketches[2], sketch(1, 1, 5)];
+        let with_names = |names, len| order_named(&sketches, names, len);
+        assert_eq!(with_names(["a", "b", "a", "c"], len), [0, 1, 2, 3]);
+        assert_eq!(with_names(["a", "b", "a", "a"], len), [0, 2, 3, 1]);
+    }
+
+    fn order_named(sketches: &[Sketch; 4], names: [&'static str; 4], len: u64) -> Vec<u32> {
+        let mut items = Vec::new();
+        for (sketch, name) in sketches.iter().zip(names) {
+            items.push(Item {
+                words: sketch.words(),
+                name: Some(name.as_bytes()),
+                len,
+            });
+        }
+        order_items(1, &items)
     }
 
     #[test]
