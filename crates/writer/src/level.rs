@@ -76,12 +76,9 @@ const ZSTD_5: &str = "zstd:level=19:strat=7:slog=3:tlen=32:tune";
 /// The same with a window as long as the block, a deeper search, more exact prices of literals, and matches of 64 bytes.
 const ZSTD_6: &str = "zstd:level=20:strat=8:slog=4:tlen=64:tune";
 /// 4 to 6% smaller than zstd at level 22 in the same time, 15% for machine code; read seven times more slowly.
-/// Takes a match at once only if it is as long as can be: text with long repetitions becomes smaller by a hundredth.
-const LZMA_7: &str = "lzma:level=9:nice=273:tune";
-/// What the larger blocks cost in time is saved by taking matches of 96 bytes at once.
-const LZMA_8: &str = "lzma:level=9:nice=96:tune";
-/// In the larger blocks, matches as long as can be would take a twentieth more time for a thousandth at most.
-const LZMA_9: &str = "lzma:level=9:nice=128:tune";
+/// Matches as long as can be would save another thousandth at most, for a twentieth more time. The levels differ in their
+/// blocks alone, so that none is larger than the one before it where both have the same.
+const LZMA: &str = "lzma:level=9:nice=128:tune";
 /// Whoever mounts an image waits for all of its metadata. zstd takes several times as long to decode them, for a quarter
 /// less; stored they would be two fifths larger, and only be copied. docs/levels.md has the figures.
 const LZ4_METADATA: &str = "lz4hc:level=9";
@@ -118,10 +115,9 @@ const LEVELS: [LevelDefaults; LEVEL_MAX + 1] = [
         mixed_binary_block_size_bits: 20,
         ..row(24, (8, 2), ZSTD_6, "zstd:level=16", LZ4_METADATA)
     },
-    row(25, (8, 2), LZMA_7, "zstd:level=16", LZMA_METADATA)
-        .and_small_trees(SMALL_TREE_7_LEN_MAX, 26),
-    row(26, (8, 2), LZMA_8, "zstd:level=16", LZMA_METADATA).and_small_trees(SMALL_TREE_LEN_MAX, 27),
-    row(26, (8, 2), LZMA_9, "zstd:level=16", LZMA_METADATA).and_small_trees(SMALL_TREE_LEN_MAX, 27),
+    row(25, (8, 2), LZMA, "zstd:level=16", LZMA_METADATA).and_small_trees(SMALL_TREE_7_LEN_MAX, 26),
+    row(26, (8, 2), LZMA, "zstd:level=16", LZMA_METADATA),
+    row(26, (8, 2), LZMA, "zstd:level=16", LZMA_METADATA).and_small_trees(SMALL_TREE_LEN_MAX, 27),
 ];
 
 impl LevelDefaults {
@@ -231,6 +227,21 @@ mod tests {
                 let expected = if is_default { expected } else { largest };
                 assert_eq!(*bits.of(category), expected, "level {level}: {category}");
             }
+        }
+    }
+
+    /// Trees whose blocks are the same at two levels have images of the same size at both.
+    #[test]
+    fn levels_of_lzma_differ_in_blocks_alone() {
+        let without_blocks = |level| LevelDefaults {
+            block_size_bits: 0,
+            small_tree: None,
+            mixed_block_size_bits: 0,
+            mixed_binary_block_size_bits: 0,
+            ..LevelDefaults::of(level).expect("a level up to the highest")
+        };
+        for level in 8..=LEVEL_MAX {
+            assert_eq!(without_blocks(level), without_blocks(7), "level {level}");
         }
     }
 
