@@ -8,8 +8,8 @@
 //! close to those some bytes before.
 //!
 //! A sample does not show that a block repeats itself, as versions of a program do. A filter makes the calls of one
-//! function alike, and those of a function that has moved different from what they were: it has to save bytes of the whole
-//! block, too.
+//! function alike, and those of a function that has moved different from what they were. So a fast look at the whole block
+//! decides on a filter for machine code; docs/levels.md has what it says of blocks beside what became of them.
 
 use durin_format::Result;
 use durin_lzma2 as lzma2;
@@ -67,8 +67,16 @@ const BINARY_MODELS: [Model; 3] = [
     Model::new(3, 1, 1),
 ];
 
-/// A filter changes all of a block and makes decoding slower: it has to save this share of the sample, 1/256.
+/// A filter changes all of a block and makes decoding slower: where the sample decides, it has to save this share, 1/256.
 const FILTER_SHIFT: u32 = 8;
+/// Samples of code miss what filters do to all of it by some percent: the whole is looked at unless they become larger by
+/// this share, 1/64.
+const LOOK_SHIFT: u32 = 6;
+/// The look finds most of what repeats, but has less use for what a filter makes of the rest than this encoder has: what
+/// the sample says counts for an eighth.
+const SAMPLE_SHARE: i64 = 8;
+/// What both have to save together, as a share: 1/512.
+const SAVED_SHARE_MIN: i64 = 512;
 /// In the whole of a block that is machine code, matches count for more than literals: what suits a sample better than the
 /// default has to do so by this share of it, 1/128.
 const BINARY_SHIFT: u32 = 7;
@@ -110,37 +118,69 @@ pub(super) fn choose(
     best = trials.better(best, best.1 >> BINARY_SHIFT, models)?;
     let (unfiltered, len) = best;
     let filtered = filters.into_iter().map(|filter| unfiltered.with(filter));
-    best = trials.better(best, len >> FILTER_SHIFT, filtered)?;
+    let worst = (unfiltered, len + (len >> LOOK_SHIFT));
+    let (filtered, filtered_len) = trials.better(worst, 0, filtered)?;
+    if let Some(filter) = filtered.filter.and_then(Filter::ours) {
+        let lens = Lens {
+            plain: len,
+            filtered: filtered_len,
+        };
+        let looked_at = probe.filter(|_| data.len() > sample.len());
+        let looked_at = looked_at.and_then(|probe| look(filter, data, probe));
+        if looked_at.map_or_else(|| lens.are_clear(), |looked_at| lens.pay(looked_at)) {
+            best = (filtered, filtered_len.min(len));
+        }
+    }
     if let Some(distance) = distance {
         let filtered = delta::MODELS.map(|model| model.but(given).with(Filter::delta(distance)));
         best = trials.better(best, len >> delta::SHIFT, filtered)?;
     }
-    let filter = best.0.filter.and_then(Filter::ours);
-    if data.len() > sample.len() && filter.is_some_and(|filter| !pays(filter, data, probe)) {
-        return Ok(unfiltered);
-    }
     Ok(best.0)
 }
+
+/// What data come to without and with a filter, in bytes.
+#[derive(Clone, Copy, Debug)]
+struct Lens {
+    plain: usize,
+    filtered: usize,
+}
+
+impl Lens {
+    /// Whether the filter pays where there is nothing but this sample.
+    fn are_clear(self) -> bool {
+        self.filtered < self.plain - (self.plain >> FILTER_SHIFT)
+    }
+
+    /// Whether the filter pays, by this sample and a look at the whole.
+    fn pay(self, whole: Self) -> bool {
+        whole.change() + self.change() / SAMPLE_SHARE < -ONE / SAVED_SHARE_MIN
+    }
+
+    /// By which share of [`ONE`] the filter makes the data larger.
+    fn change(self) -> i64 {
+        let [plain, filtered] =
+            [self.plain, self.filtered].map(|len| i64::try_from(len).unwrap_or(i64::MAX / ONE));
+        (filtered - plain) * ONE / plain.max(1)
+    }
+}
+
+/// The unit of shares.
+const ONE: i64 = 1 << 20;
 
 /// Of very large blocks so much is looked at, in bytes: versions lie next to each other.
 pub(super) const LOOK_LEN_MAX: usize = 64 << 20;
 
-/// Whether `data` are smaller with a filter, as far as a fast look at them tells. In doubt, they are.
-fn pays(filter: lzma2::Filter, data: &[u8], probe: Option<&mut Probe>) -> bool {
-    let Some(probe) = probe else {
-        return true;
-    };
+/// Returns what `data` come to without and with a filter, at a setting that is fast; nothing when memory is short.
+fn look(filter: lzma2::Filter, data: &[u8], probe: &mut Probe) -> Option<Lens> {
     let data = data.get(..LOOK_LEN_MAX).unwrap_or(data);
     let mut filtered = Vec::new();
-    if filtered.try_reserve_exact(data.len()).is_err() {
-        return true;
-    }
+    filtered.try_reserve_exact(data.len()).ok()?;
     filtered.extend_from_slice(data);
     filter.apply(&mut filtered);
-    match (probe.long_len(&filtered), probe.long_len(data)) {
-        (Some(filtered), Some(plain)) => filtered < plain,
-        _ => true,
-    }
+    Some(Lens {
+        plain: probe.long_len(data)?,
+        filtered: probe.long_len(&filtered)?,
+    })
 }
 
 /// What there is to choose.
@@ -372,6 +412,26 @@ mod tests {
             }
         }
         assert_eq!(choose(&data, &FREE).unwrap().filter, None);
+    }
+
+    /// Blocks of real programs, scaled: the encoder made all but the last two of them smaller with a filter.
+    #[test]
+    fn the_whole_counts_for_more_than_a_sample() {
+        let lens = |filtered| Lens {
+            plain: 100_000,
+            filtered,
+        };
+        for (sample, whole, pays) in [
+            (94_990, 97_530, true),
+            (99_970, 98_790, true),
+            (93_950, 100_120, true),
+            (93_780, 103_220, false),
+            (99_480, 100_280, false),
+        ] {
+            assert_eq!(lens(sample).pay(lens(whole)), pays, "{sample}, {whole}");
+        }
+        assert!(lens(99_600).are_clear());
+        assert!(!lens(99_700).are_clear());
     }
 
     #[test]
