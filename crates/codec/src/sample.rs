@@ -164,6 +164,20 @@ mod tests {
     }
 
     #[test]
+    fn both_contexts_fit_the_estimate() {
+        let mut probe = Probe::new().expect("memory");
+        for len in [1 << 20, 32 << 20, 64 << 20] {
+            let data = noise(len);
+            let bound = zstd_safe::compress_bound(len);
+            assert!(probe.long_len(&data).is_some_and(|out| out <= bound));
+            assert!(!probe.is_worth_it(&data));
+            let long = probe.long.as_ref().expect("used").sizeof();
+            let used = (probe.quick.sizeof() + long + bound) as u64;
+            assert!(used <= Probe::bytes(len), "{len}: {used} bytes");
+        }
+    }
+
+    #[test]
     fn noise_is_not_worth_it_unless_it_repeats() {
         let mut probe = Probe::new().expect("memory");
         let noise = noise(3 << 20);
