@@ -3,10 +3,13 @@
 //! Requests go through a bounded channel; when it is full a request is dropped, because by the time its turn came the
 //! reader would have decoded the block. **Memory**: the blocks decoded, which the cache counts.
 
+use std::sync::Arc;
 use std::thread::{Builder, JoinHandle};
 
 use crossbeam_channel::{Receiver, Sender, bounded};
 use durin_format::BlockIndex;
+use parking_lot::Mutex;
+use rustix::process::Pid;
 
 /// A block, and how far it is to be decoded.
 type Request = (BlockIndex, u64);
@@ -16,6 +19,8 @@ pub(crate) struct Readahead {
     /// `None` only while this is dropped.
     requests: Option<Sender<Request>>,
     threads: Vec<JoinHandle<()>>,
+    /// Their numbers, of those that have begun.
+    numbers: Arc<Mutex<Vec<Pid>>>,
 }
 
 impl Readahead {
@@ -28,18 +33,27 @@ impl Readahead {
         // Two waiting requests for each thread: more would be about blocks that the reader reaches first.
         let (requests, waiting) = bounded(workers.saturating_mul(2));
         let mut threads = Vec::new();
+        let numbers: Arc<Mutex<Vec<Pid>>> = Arc::default();
         for number in 0..workers {
             let waiting: Receiver<Request> = waiting.clone();
-            let decode = decode.clone();
-            let thread = Builder::new()
-                .name(format!("readahead-{number}"))
-                .spawn(move || waiting.iter().for_each(|(block, end)| decode(block, end)));
-            threads.extend(thread);
+            let (decode, numbers) = (decode.clone(), Arc::clone(&numbers));
+            let work = move || {
+                numbers.lock().push(rustix::thread::gettid());
+                waiting.iter().for_each(|(block, end)| decode(block, end));
+            };
+            let name = format!("readahead-{number}");
+            threads.extend(Builder::new().name(name).spawn(work));
         }
         (!threads.is_empty()).then_some(Self {
             requests: Some(requests),
             threads,
+            numbers,
         })
+    }
+
+    /// The numbers of the threads that have begun.
+    pub(crate) fn threads(&self) -> Vec<Pid> {
+        self.numbers.lock().clone()
     }
 
     /// Asks for a block as far as `end`; false if there is enough to do.

@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex};
 use durin_reader::{Attr, FileKind, Time};
 use rustix::fs::OFlags;
 use rustix::io::Errno;
+use rustix::process::Pid;
 
 use crate::fs::{Caching, DirItem, Fs, Full, Node, Seek};
 use crate::node::ROOT;
@@ -109,6 +110,11 @@ impl Adapter {
     /// Where is counted how often threads sit down beside clients.
     pub(crate) fn beside(&self) -> Arc<Counts> {
         Arc::clone(&self.beside)
+    }
+
+    /// The threads that decode ahead, of those that have begun.
+    pub(crate) fn workers(&self) -> Vec<Pid> {
+        self.fs.image().cache().worker_threads()
     }
 
     /// Starts the threads that decode ahead; see [`durin_reader::BlockCache::start_workers`].

@@ -29,6 +29,7 @@ use std::sync::Arc;
 
 use durin_format::{BlockIndex, Result};
 use durin_source::Source;
+use rustix::process::Pid;
 
 use self::entries::Entries;
 use self::shared::{Counters, Shared, place};
@@ -336,6 +337,14 @@ impl BlockCache {
     /// processors of the one that starts them, which may be others later.
     pub fn start_workers(&self) {
         self.readahead();
+    }
+
+    /// The worker threads that have begun, as the kernel numbers them: where they run is for those to say who know what else
+    /// goes on there.
+    #[must_use]
+    pub fn worker_threads(&self) -> Vec<Pid> {
+        let started = self.readahead.get().and_then(Option::as_ref);
+        started.map(Readahead::threads).unwrap_or_default()
     }
 
     /// The worker threads, if there are to be any.

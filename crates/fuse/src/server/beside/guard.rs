@@ -4,8 +4,10 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
+use rustix::process::Pid;
 use rustix::thread::gettid;
 
+use super::elsewhere::Elsewhere;
 use super::{Beside, State, Taken, field_of, millis};
 use crate::scheduling::{self, Policy};
 
@@ -46,8 +48,8 @@ pub(super) struct Sitting {
 
 impl Beside {
     /// The guard: tries whether the way back from the policy is open, and then looks after those who sit.
-    /// `has_request` says whether a request waits to be taken.
-    pub(super) fn guard(&self, has_request: &dyn Fn() -> bool) {
+    /// `has_request` says whether a request waits to be taken, and `workers` which threads read ahead.
+    pub(super) fn guard(&self, has_request: &dyn Fn() -> bool, workers: &dyn Fn() -> Vec<Pid>) {
         // A guard that has another policy is not to get this one.
         if !scheduling::policy().is_ok_and(|policy| policy == Policy::Other) {
             return;
@@ -60,6 +62,7 @@ impl Beside {
         }
         let mut state = self.state();
         self.may.store(!state.is_over, Ordering::Relaxed);
+        let mut elsewhere = Elsewhere::default();
         while !state.is_over {
             state = if state.sittings.is_empty() {
                 let woken = self.change.wait(state);
@@ -71,8 +74,10 @@ impl Beside {
                 woken.unwrap_or_else(PoisonError::into_inner).0
             };
             self.look_after(&mut state, has_request);
+            elsewhere.keep_off(state.processors(), workers);
         }
         self.may.store(false, Ordering::Relaxed);
+        elsewhere.keep_off(Vec::new(), workers);
     }
 
     /// Has those stand up who get nowhere, or whom nobody asks.
@@ -99,6 +104,15 @@ impl Beside {
             }
             false
         });
+    }
+}
+
+impl State {
+    /// Where somebody sits.
+    fn processors(&self) -> Vec<usize> {
+        let processors = self.sittings.iter();
+        let processors = processors.map(|sitting| sitting.seat.processor.load(Ordering::Relaxed));
+        processors.collect()
     }
 }
 

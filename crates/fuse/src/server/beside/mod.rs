@@ -14,11 +14,14 @@
 //! and it is some time until anybody sits down again, longer each time. Only who may take back the policy sits down at all:
 //! root, and users whose limits allow it (`RLIMIT_NICE`).
 //!
+//! The driver's own threads that read ahead are not to be such others, and keep off the processors where somebody sits
+//! (`elsewhere`).
+//!
 //! Who sits starts no threads, for they would inherit policy and processor.
 
 use std::fs::File;
 use std::io::Read;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{Builder, Scope};
 use std::time::{Duration, Instant};
@@ -30,6 +33,7 @@ use super::Server;
 use crate::scheduling::{self, Policy};
 use guard::Sitting;
 
+mod elsewhere;
 mod guard;
 
 /// Requests of one client in a row, each soon after the answer to the last one, before it is worth sitting down.
@@ -76,6 +80,8 @@ struct Taken {
     client: u32,
     /// The processors that the thread may use when it stands up: somebody may have chosen others than it began with.
     home: CpuSet,
+    /// Where it sits.
+    processor: AtomicUsize,
     /// How many requests it has answered there.
     steps: AtomicU32,
     /// Whether the guard has had it stand up.
@@ -83,11 +89,12 @@ struct Taken {
 }
 
 impl Taken {
-    fn new(thread: Pid, client: u32, home: CpuSet) -> Self {
+    fn new(thread: Pid, client: u32, home: CpuSet, processor: usize) -> Self {
         Self {
             thread,
             client,
             home,
+            processor: AtomicUsize::new(processor),
             steps: AtomicU32::new(0),
             is_lost: AtomicBool::new(false),
         }
@@ -136,8 +143,7 @@ impl Beside {
 pub(super) struct Seat<'a> {
     beside: &'a Beside,
     taken: Option<Arc<Taken>>,
-    /// Where, and how many requests were answered there.
-    processor: Option<usize>,
+    /// How many requests were answered there.
     steps: u32,
 }
 
@@ -146,7 +152,6 @@ impl<'a> Seat<'a> {
         Self {
             beside,
             taken: None,
-            processor: None,
             steps: 0,
         }
     }
@@ -180,14 +185,13 @@ impl<'a> Seat<'a> {
 
     /// Goes to where the client is now.
     fn follow(&mut self, client: u32) {
-        let now = processor_of(client);
-        if now == self.processor {
+        let Some(taken) = &self.taken else {
             return;
-        }
-        self.processor = now;
-        let home = self.taken.as_ref().map(|taken| &taken.home);
-        if !now.zip(home).is_some_and(|(now, home)| bind(home, now)) {
-            self.leave();
+        };
+        match processor_of(client) {
+            Some(now) if now == taken.processor.load(Ordering::Relaxed) => {}
+            Some(now) if bind(&taken.home, now) => taken.processor.store(now, Ordering::Relaxed),
+            _ => self.leave(),
         }
     }
 
@@ -212,7 +216,7 @@ impl<'a> Seat<'a> {
         let Some(at) = processor.filter(|at| bind(&home, *at)) else {
             return;
         };
-        let taken = Arc::new(Taken::new(gettid(), client, home));
+        let taken = Arc::new(Taken::new(gettid(), client, home, at));
         // Whoever holds this lock is an ordinary thread, or the guard could wait for an idle one.
         let mut state = self.beside.state();
         let is_first = state.sittings.is_empty();
@@ -222,7 +226,6 @@ impl<'a> Seat<'a> {
             self.beside.change.notify_one();
         }
         self.taken = Some(taken);
-        self.processor = Some(at);
         self.steps = 0;
         if scheduling::set_policy(None, Policy::Idle).is_err() {
             self.leave();
@@ -258,8 +261,9 @@ impl Server {
         self.adapter.start_workers();
         let guard = Builder::new().name("fuse-guard".to_owned());
         let has_request = || self.device.has_request();
+        let workers = || self.adapter.workers();
         guard
-            .spawn_scoped(scope, move || self.beside.guard(&has_request))
+            .spawn_scoped(scope, move || self.beside.guard(&has_request, &workers))
             .ok();
     }
 }

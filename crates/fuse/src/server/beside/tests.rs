@@ -18,7 +18,7 @@ pub(in crate::server) fn beside_a_sleeper(
     let beside = Beside::new(true, Arc::default());
     std::thread::scope(|scope| {
         if guarded {
-            scope.spawn(|| beside.guard(&|| false));
+            scope.spawn(|| beside.guard(&|| false, &Vec::new));
         } else {
             beside.may.store(true, Ordering::Relaxed);
         }
@@ -68,7 +68,8 @@ fn sits_where_the_client_is_and_stands_up_for_another() {
         assert!(seat.taken.is_none(), "too few requests");
         assert!(seat.note(client, RUN_MIN, None));
         let at = processor_of(client).unwrap();
-        assert_eq!(seat.processor, Some(at));
+        let taken = seat.taken.as_ref().unwrap();
+        assert_eq!(taken.processor.load(Ordering::Relaxed), at);
         assert_eq!(scheduling::policy().unwrap(), Policy::Idle);
         let mut only = CpuSet::new();
         only.set(at);
@@ -89,6 +90,7 @@ fn nobody_sits_for_long_where_nothing_is_asked() {
             Pid::from_raw(client.cast_signed()).unwrap(),
             client,
             CpuSet::new(),
+            0,
         );
         let mut sitting = Sitting::new(Arc::new(seat));
         // The first look sees how it is.
@@ -139,6 +141,7 @@ fn beside_a_busy_client(has_request: bool) -> Doing {
             sits,
             client.as_raw_nonzero().get().unsigned_abs(),
             CpuSet::new(),
+            0,
         );
         let mut sitting = Sitting::new(Arc::new(seat));
         let looks = std::iter::repeat_with(|| {
