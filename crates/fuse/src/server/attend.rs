@@ -97,7 +97,7 @@ mod tests {
     /// Has requests of one client come one after the other until it is worth looking for the next.
     fn attend(attendant: &mut Attendant<'_>) {
         let now = Instant::now();
-        for _ in 0..RUN_MIN {
+        for _ in 0..=RUN_MIN {
             attendant.came(Duration::ZERO, 7);
             assert!(!attendant.answered(100));
         }

@@ -31,8 +31,8 @@ const KEPT_MAX: u32 = 2;
 pub(super) const PAUSE: Duration = Duration::from_millis(100);
 const PAUSE_MAX: Duration = Duration::from_secs(12);
 
-/// Requests answered before others were in the way, after which that counts as the first time.
-const STEPS_GOOD: u32 = 20_000;
+/// Requests answered beside clients since others were in the way last, after which that counts as the first time.
+pub(super) const STEPS_GOOD: u32 = 20_000;
 
 /// One that sits, and what the guard saw of it when it looked last.
 pub(super) struct Sitting {
@@ -83,7 +83,10 @@ impl Beside {
     /// Has those stand up who get nowhere, or whom nobody asks.
     fn look_after(&self, state: &mut State, has_request: &dyn Fn() -> bool) {
         let State {
-            sittings, pause, ..
+            sittings,
+            pause,
+            steps,
+            ..
         } = state;
         sittings.retain_mut(|sitting| {
             let doing = sitting.look(has_request);
@@ -93,17 +96,23 @@ impl Beside {
             // The thread does not end before it has looked here.
             sitting.seat.stand_up();
             sitting.seat.is_lost.store(true, Ordering::Relaxed);
+            *steps = steps.saturating_add(sitting.steps);
             if doing == Doing::Disturbed {
                 self.counts.disturbed.fetch_add(1, Ordering::Relaxed);
-                *pause = match sitting.steps {
-                    ..STEPS_GOOD => (*pause * 2).clamp(PAUSE, PAUSE_MAX),
-                    _ => PAUSE,
-                };
+                *pause = pause_after(*pause, std::mem::take(steps));
                 let until = self.begin.elapsed().saturating_add(*pause);
                 self.pause_until.store(millis(until), Ordering::Relaxed);
             }
             false
         });
+    }
+}
+
+/// How long nobody sits down, after a pause and so many requests that were answered since.
+pub(super) fn pause_after(before: Duration, steps: u32) -> Duration {
+    match steps {
+        ..STEPS_GOOD => (before * 2).clamp(PAUSE, PAUSE_MAX),
+        _ => PAUSE,
     }
 }
 

@@ -37,14 +37,14 @@ mod elsewhere;
 mod guard;
 
 /// Requests of one client in a row, each soon after the answer to the last one, before it is worth sitting down.
-pub(super) const RUN_MIN: u32 = 8;
+pub(super) const RUN_MIN: u32 = 4;
 
 /// Requests after which it is looked where the client is: others may have moved it.
 const LOOK_EVERY: u32 = 64;
 
 /// Bytes of an answer to one who reads a large file. It has the next part on its way already, which another processor
 /// can fetch while it works.
-const ANSWER_LARGE: usize = 64 * 1024;
+const ANSWER_LARGE: usize = 256 * 1024;
 
 /// How often threads sat down, and how often others were in the way.
 #[derive(Debug, Default)]
@@ -71,6 +71,8 @@ pub(crate) struct Beside {
 struct State {
     sittings: Vec<Sitting>,
     pause: Duration,
+    /// Requests that were answered beside clients since others were in the way last, by those who sit no more.
+    steps: u32,
     is_over: bool,
 }
 
@@ -248,6 +250,9 @@ impl<'a> Seat<'a> {
         let mut state = self.beside.state();
         let others = |sitting: &Sitting| !Arc::ptr_eq(&sitting.seat, &taken);
         state.sittings.retain(others);
+        if !taken.is_lost.load(Ordering::Relaxed) {
+            state.steps = state.steps.saturating_add(self.steps);
+        }
     }
 }
 

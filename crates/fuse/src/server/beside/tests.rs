@@ -6,7 +6,7 @@ use std::sync::mpsc::channel;
 
 use durin_testkit::require;
 
-use super::guard::{Doing, PAUSE, QUIET_MAX, STEPS_MIN};
+use super::guard::{Doing, PAUSE, QUIET_MAX, STEPS_GOOD, STEPS_MIN, pause_after};
 use super::*;
 
 /// Somebody at rest, beside whom one can sit, is what `body` gets, and a place where somebody may sit. Without a guard a
@@ -184,6 +184,27 @@ fn stands_up_where_others_are_in_the_way_and_waits_before_it_sits_down_again() {
         });
         assert!(beside.pause_until.load(Ordering::Relaxed) >= millis(PAUSE));
         assert_eq!(beside.state().pause, PAUSE);
+    });
+}
+
+#[test]
+fn pauses_grow_unless_much_was_answered_since_by_whoever_sat() {
+    let pauses = std::iter::successors(Some(Duration::ZERO), |before| {
+        Some(pause_after(*before, STEPS_GOOD - 1))
+    });
+    let pauses: Vec<_> = pauses.take(20).collect();
+    assert_eq!(pauses.get(1..3).unwrap(), [PAUSE, 2 * PAUSE]);
+    assert_eq!(pauses.last(), Some(&Duration::from_secs(12)));
+    assert_eq!(pause_after(Duration::from_secs(12), STEPS_GOOD), PAUSE);
+
+    require!(may_sit());
+    beside_a_sleeper(false, |beside, seat, client| {
+        for _ in 0..2 {
+            assert!(seat.note(client, RUN_MIN, None) && seat.taken.is_some());
+            (0..3).for_each(|_| assert!(seat.note(client, RUN_MIN, None)));
+            seat.leave();
+        }
+        assert_eq!(beside.state().steps, 6);
     });
 }
 
