@@ -73,3 +73,29 @@ impl Drop for Readahead {
         }
     }
 }
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_threads_that_work_are_those_that_are_told() {
+        let (told, heard) = bounded(2);
+        let readahead = Readahead::start(2, move |_, _| {
+            told.send(rustix::thread::gettid()).unwrap();
+        });
+        let readahead = readahead.unwrap();
+        while readahead.threads().len() < 2 {
+            std::thread::yield_now();
+        }
+        for block in 0..10 {
+            assert!(readahead.request(BlockIndex(block), u64::MAX));
+            assert!(readahead.threads().contains(&heard.recv().unwrap()));
+        }
+        let [first, second] = readahead.threads()[..] else {
+            unreachable!("there are two");
+        };
+        assert_ne!(first, second);
+    }
+}

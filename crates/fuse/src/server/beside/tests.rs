@@ -15,10 +15,19 @@ pub(in crate::server) fn beside_a_sleeper(
     guarded: bool,
     body: impl FnOnce(&Beside, &mut Seat<'_>, u32) + Send,
 ) {
+    let nobody: &(dyn Fn() -> Vec<Pid> + Sync) = &Vec::new;
+    beside_a_sleeper_with(guarded.then_some(nobody), body);
+}
+
+/// The same; with `workers` there is a guard, which is told that they read ahead.
+fn beside_a_sleeper_with(
+    workers: Option<&(dyn Fn() -> Vec<Pid> + Sync)>,
+    body: impl FnOnce(&Beside, &mut Seat<'_>, u32) + Send,
+) {
     let beside = Beside::new(true, Arc::default());
     std::thread::scope(|scope| {
-        if guarded {
-            scope.spawn(|| beside.guard(&|| false, &Vec::new));
+        if let Some(workers) = workers {
+            scope.spawn(|| beside.guard(&|| false, &|| workers()));
         } else {
             beside.may.store(true, Ordering::Relaxed);
         }
@@ -205,6 +214,34 @@ fn pauses_grow_unless_much_was_answered_since_by_whoever_sat() {
             seat.leave();
         }
         assert_eq!(beside.state().steps, 6);
+    });
+}
+
+#[test]
+fn workers_keep_off_while_somebody_sits() {
+    require!(may_sit());
+    let (number, numbers) = channel();
+    let (leave, left) = channel::<()>();
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            number.send(gettid()).unwrap();
+            left.recv().ok();
+        });
+        let worker = numbers.recv().unwrap();
+        let is_at = move || sched_getaffinity(Some(worker)).unwrap();
+        let home = is_at();
+        beside_a_sleeper_with(Some(&move || vec![worker]), |_, seat, client| {
+            // The guard has who is asked nothing stand up after a while.
+            while home.count() > 1 && is_at() == home {
+                seat.note(client, RUN_MIN, None);
+                std::thread::yield_now();
+            }
+            seat.leave();
+            while is_at() != home {
+                std::thread::yield_now();
+            }
+        });
+        drop(leave);
     });
 }
 
