@@ -283,7 +283,7 @@ impl Model {
             let mut node = 1;
             for shift in (0..8).rev() {
                 let bit = byte >> shift & 1;
-                range.bit(&mut probabilities[node & 0xFF], bit);
+                range.literal_bit(&mut probabilities[node & 0xFF], bit);
                 node = node << 1 | bit as usize;
             }
         } else {
@@ -294,7 +294,7 @@ impl Model {
             for shift in (0..8).rev() {
                 let bit = byte >> shift & 1;
                 let matched = expected as usize & offset;
-                range.bit(&mut probabilities[offset + matched + node], bit);
+                range.literal_bit(&mut probabilities[offset + matched + node], bit);
                 node = node << 1 | bit as usize;
                 // Once it is not as expected: plain statistics.
                 if matched >> 8 != bit as usize {
