@@ -46,10 +46,7 @@ fn without(home: &CpuSet, taken: &[usize]) -> CpuSet {
 #[cfg(test)]
 #[expect(clippy::unwrap_used, reason = "tests")]
 mod tests {
-    use std::sync::mpsc::channel;
-
-    use rustix::thread::gettid;
-
+    use super::super::tests::with_sleeper;
     use super::*;
 
     fn set(processors: &[usize]) -> CpuSet {
@@ -67,14 +64,7 @@ mod tests {
 
     #[test]
     fn workers_keep_off_and_come_back_to_what_they_had() {
-        let (number, numbers) = channel();
-        let (leave, left) = channel::<()>();
-        std::thread::scope(|scope| {
-            scope.spawn(move || {
-                number.send(gettid()).unwrap();
-                left.recv().ok();
-            });
-            let worker = numbers.recv().unwrap();
+        with_sleeper(|worker| {
             let is_at = || sched_getaffinity(Some(worker)).unwrap();
             let home = is_at();
             let mut usable = (0..CpuSet::MAX_CPU).filter(|at| home.is_set(*at));
@@ -91,7 +81,6 @@ mod tests {
             }
             elsewhere.keep_off(Vec::new(), &workers);
             assert_eq!(is_at(), home);
-            drop(leave);
         });
     }
 }

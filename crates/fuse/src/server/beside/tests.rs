@@ -9,6 +9,20 @@ use durin_testkit::require;
 use super::guard::{Doing, PAUSE, QUIET_MAX, STEPS_GOOD, STEPS_MIN, pause_after};
 use super::*;
 
+/// A thread at rest, for as long as `body` takes.
+pub(super) fn with_sleeper(body: impl FnOnce(Pid)) {
+    let (number, numbers) = channel();
+    let (leave, left) = channel::<()>();
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            number.send(gettid()).unwrap();
+            left.recv().ok();
+        });
+        body(numbers.recv().unwrap());
+        drop(leave);
+    });
+}
+
 /// Somebody at rest, beside whom one can sit, is what `body` gets, and a place where somebody may sit. Without a guard a
 /// busy machine changes nothing of what happens.
 pub(in crate::server) fn beside_a_sleeper(
@@ -25,36 +39,32 @@ fn beside_a_sleeper_with(
     body: impl FnOnce(&Beside, &mut Seat<'_>, u32) + Send,
 ) {
     let beside = Beside::new(true, Arc::default());
-    std::thread::scope(|scope| {
-        if let Some(workers) = workers {
-            scope.spawn(|| beside.guard(&|| false, &|| workers()));
-        } else {
-            beside.may.store(true, Ordering::Relaxed);
-        }
-        let (number, client) = channel();
-        let (leave, left) = channel::<()>();
-        scope.spawn(move || {
-            number.send(gettid().as_raw_nonzero().get()).unwrap();
-            left.recv().ok();
-        });
-        // In a thread of its own, which has the policy.
-        let beside = &beside;
-        let sat = scope.spawn(move || {
-            while !beside.is_free() {
-                std::thread::yield_now();
+    let beside_client = |client: u32| {
+        std::thread::scope(|scope| {
+            if let Some(workers) = workers {
+                scope.spawn(|| beside.guard(&|| false, &|| workers()));
+            } else {
+                beside.may.store(true, Ordering::Relaxed);
             }
-            let home = sched_getaffinity(None).unwrap();
-            let mut seat = Seat::new(beside);
-            body(beside, &mut seat, client.recv().unwrap().unsigned_abs());
-            drop(seat);
-            assert_eq!(scheduling::policy().unwrap(), Policy::Other);
-            assert_eq!(sched_getaffinity(None).unwrap(), home);
-        });
-        let sat = sat.join();
-        beside.end();
-        drop(leave);
-        sat.unwrap();
-    });
+            // In a thread of its own, which has the policy.
+            let beside = &beside;
+            let sat = scope.spawn(move || {
+                while !beside.is_free() {
+                    std::thread::yield_now();
+                }
+                let home = sched_getaffinity(None).unwrap();
+                let mut seat = Seat::new(beside);
+                body(beside, &mut seat, client);
+                drop(seat);
+                assert_eq!(scheduling::policy().unwrap(), Policy::Other);
+                assert_eq!(sched_getaffinity(None).unwrap(), home);
+            });
+            let sat = sat.join();
+            beside.end();
+            sat.unwrap();
+        })
+    };
+    with_sleeper(|client| beside_client(client.as_raw_nonzero().get().unsigned_abs()));
 }
 
 /// Whether a thread may take back the policy here.
@@ -220,14 +230,7 @@ fn pauses_grow_unless_much_was_answered_since_by_whoever_sat() {
 #[test]
 fn workers_keep_off_while_somebody_sits() {
     require!(may_sit());
-    let (number, numbers) = channel();
-    let (leave, left) = channel::<()>();
-    std::thread::scope(|scope| {
-        scope.spawn(move || {
-            number.send(gettid()).unwrap();
-            left.recv().ok();
-        });
-        let worker = numbers.recv().unwrap();
+    with_sleeper(|worker| {
         let is_at = move || sched_getaffinity(Some(worker)).unwrap();
         let home = is_at();
         beside_a_sleeper_with(Some(&move || vec![worker]), |_, seat, client| {
@@ -241,7 +244,6 @@ fn workers_keep_off_while_somebody_sits() {
                 std::thread::yield_now();
             }
         });
-        drop(leave);
     });
 }
 
