@@ -77,7 +77,7 @@ impl RangeEncoder {
         let is_one = bit.wrapping_neg();
         self.low += u64::from(bound & is_one);
         self.range = bound.wrapping_add(self.range.wrapping_sub(bound.wrapping_mul(2)) & is_one);
-        // Moves by whole steps, whichever way it goes.
+        // A 32nd of the way to 1 after a zero, to 0 after a one, rounded as in `bit`: towards no move at all.
         let target = !is_one & (PROBABILITY_ONE - ((1 << MOVE_SHIFT) - 1));
         let step = chance.wrapping_sub(target).cast_signed() >> MOVE_SHIFT;
         *probability = chance.wrapping_sub(step.cast_unsigned()) as Probability;
