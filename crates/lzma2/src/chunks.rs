@@ -1,22 +1,16 @@
 //! LZMA2: packets in chunks, and what does not shrink as it is.
 
-use std::ops::Range;
-
 use crate::Error;
 use crate::crew::Crew;
-use crate::model::{MATCH_LEN_MAX, Model, Packet, Shape};
-use crate::parse::{Input, Parser};
-use crate::price::Prices;
-use crate::range::RangeEncoder;
+use crate::model::Shape;
+use crate::packer::Packer;
+use crate::parse::Input;
 use crate::shapes::Given;
-use crate::short::ShortMatches;
 
 /// A chunk stands for at most so many bytes,
-const DATA_LEN_MAX: usize = 1 << 21;
+pub(crate) const DATA_LEN_MAX: usize = 1 << 21;
 /// and takes at most so many.
-const PAYLOAD_LEN_MAX: usize = 1 << 16;
-/// No packet takes more.
-const PACKET_LEN_MAX: usize = 64;
+pub(crate) const PAYLOAD_LEN_MAX: usize = 1 << 16;
 const STORED_LEN_MAX: usize = 1 << 16;
 
 const END: u8 = 0;
@@ -27,7 +21,7 @@ const PACKED_NEW_STATE: u8 = 0xA0;
 const PACKED_NEW_SHAPE: u8 = 0xC0;
 const PACKED_FIRST: u8 = 0xE0;
 
-/// What the next chunk has to set up.
+/// What the next chunk of packets has to set up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Needs {
     Nothing,
@@ -41,8 +35,6 @@ enum Needs {
 /// Each begins with new statistics, which costs some kilobytes where the data stay the same, and saves as much where they
 /// change; and with the shape that suits it.
 const PART_LEN: usize = 8 << 20;
-/// Of what is before a part so much is looked through for short matches.
-const BEFORE_LEN: usize = 1 << 16;
 
 /// Encodes a block as one LZMA2 stream.
 pub(crate) fn encode(
@@ -58,9 +50,9 @@ pub(crate) fn encode(
         let start = number * part_len;
         let part = start..len.min(start + part_len);
         let shape = given.choose(input, part.clone());
-        let mut out = Vec::new();
-        packer.encode(input, part, shape, &mut out);
-        out
+        let mut chunks = Chunks::new(shape, start == 0);
+        packer.encode(input, part, &mut chunks);
+        chunks.out
     };
     for part in crew.each(count, count, Packer::new, encode)? {
         out.extend(part);
@@ -69,108 +61,70 @@ pub(crate) fn encode(
     Ok(())
 }
 
-/// What encodes a part of a block as chunks.
+/// The chunks of a part.
 #[derive(Debug)]
-pub(crate) struct Packer {
-    parser: Parser,
-    short: ShortMatches,
-    range: RangeEncoder,
-    prices: Prices,
+pub(crate) struct Chunks {
+    shape: Shape,
+    needs: Needs,
+    out: Vec<u8>,
 }
 
-impl Packer {
-    fn new() -> Result<Self, Error> {
-        Ok(Self {
-            parser: Parser::new(),
-            short: ShortMatches::new()?,
-            range: RangeEncoder::new(),
-            prices: Prices::new(),
-        })
-    }
-
-    fn encode(&mut self, whole: &Input<'_>, part: Range<usize>, shape: Shape, out: &mut Vec<u8>) {
-        let data = whole.data.get(..part.end).unwrap_or(whole.data);
-        let input = &Input { data, ..*whole };
-        self.parser.forget();
-        self.short.reset(part.start.saturating_sub(BEFORE_LEN));
-        let mut needs = if part.start == 0 {
-            Needs::Everything
-        } else {
-            Needs::Shape
-        };
-        let mut model = Model::new(shape);
-        let mut start = part.start;
-        self.prices.reset(&model, input.distance_max);
-        while start < data.len() {
-            let end = self.chunk(input, start, &mut model);
-            let payload = self.range.finish();
-            if payload.len() < end - start {
-                let control = match needs {
-                    Needs::Nothing => PACKED,
-                    Needs::State => PACKED_NEW_STATE,
-                    Needs::Shape => PACKED_NEW_SHAPE,
-                    Needs::Everything => PACKED_FIRST,
-                };
-                let (data_len, payload_len) = (end - start - 1, payload.len() - 1);
-                out.push(control | (data_len >> 16) as u8);
-                out.extend(high_and_low(data_len));
-                out.extend(high_and_low(payload_len));
-                if matches!(needs, Needs::Shape | Needs::Everything) {
-                    out.push(((shape.pb * 5 + shape.lp) * 9 + shape.lc) as u8);
-                }
-                out.extend_from_slice(payload);
-                needs = Needs::Nothing;
+impl Chunks {
+    fn new(shape: Shape, is_first: bool) -> Self {
+        Self {
+            shape,
+            needs: if is_first {
+                Needs::Everything
             } else {
-                store(&data[start..end], needs == Needs::Everything, out);
-                needs = match needs {
-                    Needs::Everything | Needs::Shape => Needs::Shape,
-                    _ => Needs::State,
-                };
-                model = Model::new(shape);
-                self.parser.forget();
-                self.prices.reset(&model, input.distance_max);
-            }
-            start = end;
+                Needs::Shape
+            },
+            out: Vec::new(),
         }
     }
 
-    /// Encodes packets from `start` on until the chunk is full, and returns where it ends.
-    fn chunk(&mut self, input: &Input<'_>, start: usize, model: &mut Model) -> usize {
-        let Self {
-            parser,
-            short,
-            range,
-            prices,
-        } = self;
-        range.restart();
-        let mut at = start;
-        while at < input.data.len() {
-            let is_full = at - start + MATCH_LEN_MAX as usize > DATA_LEN_MAX
-                || range.len() + PACKET_LEN_MAX > PAYLOAD_LEN_MAX;
-            if is_full {
-                break;
-            }
-            let step = parser.next(input, short, at, model, prices);
-            let pos_state = model.shape.pos_state(at);
-            model.encode(range, input.data, at, step.packet, step.len);
-            match step.packet {
-                Packet::Match(_) => prices.match_encoded(model, pos_state),
-                Packet::Repeat(_) => prices.repeat_encoded(model, pos_state),
-                Packet::Literal | Packet::ShortRepeat => {}
-            }
-            at += step.len as usize;
-        }
-        at
+    pub(crate) fn shape(&self) -> Shape {
+        self.shape
     }
-}
 
-fn store(data: &[u8], is_first: bool, out: &mut Vec<u8>) {
-    let mut control = if is_first { STORED_FIRST } else { STORED };
-    for piece in data.chunks(STORED_LEN_MAX) {
-        out.push(control);
-        out.extend(high_and_low(piece.len() - 1));
-        out.extend_from_slice(piece);
-        control = STORED;
+    /// Adds packets that stand for `len` bytes.
+    pub(crate) fn pack(&mut self, len: usize, payload: &[u8]) {
+        let control = match self.needs {
+            Needs::Nothing => PACKED,
+            Needs::State => PACKED_NEW_STATE,
+            Needs::Shape => PACKED_NEW_SHAPE,
+            Needs::Everything => PACKED_FIRST,
+        };
+        self.out.push(control | ((len - 1) >> 16) as u8);
+        self.out.extend(high_and_low(len - 1));
+        self.out.extend(high_and_low(payload.len() - 1));
+        if matches!(self.needs, Needs::Shape | Needs::Everything) {
+            let Shape { lc, lp, pb } = self.shape;
+            self.out.push(((pb * 5 + lp) * 9 + lc) as u8);
+        }
+        self.out.extend_from_slice(payload);
+        self.needs = Needs::Nothing;
+    }
+
+    /// Adds bytes as they are, which leaves the model as it is.
+    pub(crate) fn store(&mut self, data: &[u8]) {
+        for piece in data.chunks(STORED_LEN_MAX) {
+            let control = if self.needs == Needs::Everything {
+                self.needs = Needs::Shape;
+                STORED_FIRST
+            } else {
+                STORED
+            };
+            self.out.push(control);
+            self.out.extend(high_and_low(piece.len() - 1));
+            self.out.extend_from_slice(piece);
+        }
+    }
+
+    /// The next packets are those of a model that starts anew.
+    pub(crate) fn renew(&mut self) {
+        if self.needs == Needs::Nothing {
+            self.needs = Needs::State;
+        }
     }
 }
 

@@ -2,8 +2,8 @@
 //!
 //! In: a block. Out: an `.xz` stream or the bare LZMA2 data, which every decoder reads. `finder` sorts all positions of the
 //! block and so knows the matches of each; `short` finds near matches of a few bytes; `shapes` chooses how a part of the
-//! block is modelled; `parse` chooses packets by `price`; `model` and `range` encode them; `chunks` and `container` are the
-//! formats around. Matches of different prefixes, and packets of different parts of a block, are found by several threads,
+//! block is modelled; `parse` chooses packets by `price`; `model` and `range` encode them; `packer` stores what packets, or a
+//! look at whether it is `noise`, say not to shrink; `chunks` and `container` are the formats around. Matches of different prefixes, and packets of different parts of a block, are found by several threads,
 //! which share them and their memory as a `crew`.
 //!
 //! What is written depends on the data and the options alone, on every machine.
@@ -22,6 +22,8 @@ mod filter;
 mod finder;
 mod memory;
 mod model;
+mod noise;
+mod packer;
 mod parse;
 mod price;
 mod range;

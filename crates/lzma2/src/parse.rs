@@ -16,10 +16,10 @@ use crate::price::{
 use crate::short::{Candidate, LEN_KNOWN_MAX, ShortMatches, TABLE_COUNT};
 use crate::steps::{Arrival, Context, LITERAL, SHORT_REPEAT_CODE, Step, code};
 
-/// How far a way is followed before it is encoded.
-const WAY_LEN: usize = 1 << 12;
-/// How much of a way is kept that was cut off there: it had to come to just that place, which the best way may not do.
-const KEPT_LEN: usize = WAY_LEN - (1 << 9);
+/// How far a way is followed at most before it is encoded.
+pub(crate) const WAY_LEN: usize = 1 << 12;
+/// This share of a way is dropped that was cut off there: it had to come to just that place, which the best way may not do.
+const DROPPED_SHARE: usize = 8;
 const PLACE_COUNT: usize = WAY_LEN + 2 * MATCH_LEN_MAX as usize + 8;
 
 /// All lengths of a packet are tried up to this one,
@@ -69,6 +69,8 @@ pub(crate) struct Parser {
     last: usize,
     matches: [Match; MATCH_COUNT],
     match_count: usize,
+    /// How far a way is followed.
+    way_len: usize,
     /// What was chosen and is not encoded yet, the next one last.
     steps: Vec<Step>,
 }
@@ -89,6 +91,7 @@ impl Parser {
                 distance: 0,
             }; MATCH_COUNT],
             match_count: 0,
+            way_len: WAY_LEN,
             steps: Vec::new(),
         }
     }
@@ -96,6 +99,21 @@ impl Parser {
     /// Drops the rest of a way: the model is no longer what it was chosen for.
     pub(crate) fn forget(&mut self) {
         self.steps.clear();
+    }
+
+    /// Follows ways up to `len` bytes from now on, and no farther than `WAY_LEN`.
+    pub(crate) fn set_way_len(&mut self, len: usize) {
+        self.way_len = len.min(WAY_LEN);
+    }
+
+    /// Makes the next `count` packets literals; there are none that were chosen and are not encoded yet.
+    pub(crate) fn take_literals(&mut self, count: usize) {
+        self.steps.extend(std::iter::repeat_n(LITERAL, count));
+    }
+
+    /// Whether the next packet has yet to be chosen.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.steps.is_empty()
     }
 
     /// Returns the packet for `position`, the end of the one before.
@@ -132,7 +150,7 @@ impl Parser {
         let mut place = 0;
         loop {
             if place > 0 {
-                if place == self.last || place >= WAY_LEN {
+                if place == self.last || place >= self.way_len {
                     break;
                 }
                 if self.is_hopeless(place) {
@@ -160,8 +178,8 @@ impl Parser {
             place += 1;
         }
         self.collect(place);
-        if place >= WAY_LEN && place < self.last {
-            self.drop_end(KEPT_LEN);
+        if place >= self.way_len && place < self.last {
+            self.drop_end(self.way_len - self.way_len / DROPPED_SHARE);
         }
     }
 

@@ -20,6 +20,16 @@ pub(crate) struct RangeEncoder {
     out: Vec<u8>,
 }
 
+/// Where an encoder was, to go back there.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Mark {
+    low: u64,
+    range: u32,
+    cache: u8,
+    cache_len: usize,
+    out_len: usize,
+}
+
 impl RangeEncoder {
     pub(crate) fn new() -> Self {
         Self {
@@ -43,6 +53,30 @@ impl RangeEncoder {
     /// An upper bound of what [`finish`](Self::finish) would give now.
     pub(crate) fn len(&self) -> usize {
         self.out.len() + self.cache_len + 4
+    }
+
+    /// How many bits were encoded, to about one.
+    pub(crate) fn bits(&self) -> usize {
+        8 * (self.out.len() + self.cache_len - 1) + self.range.leading_zeros() as usize
+    }
+
+    pub(crate) fn mark(&self) -> Mark {
+        Mark {
+            low: self.low,
+            range: self.range,
+            cache: self.cache,
+            cache_len: self.cache_len,
+            out_len: self.out.len(),
+        }
+    }
+
+    /// Forgets what was encoded since `mark`.
+    pub(crate) fn restore(&mut self, mark: Mark) {
+        self.low = mark.low;
+        self.range = mark.range;
+        self.cache = mark.cache;
+        self.cache_len = mark.cache_len;
+        self.out.truncate(mark.out_len);
     }
 
     /// Ends the stream and returns it.

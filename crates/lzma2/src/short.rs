@@ -67,6 +67,15 @@ impl ShortMatches {
         self.is_ahead = false;
     }
 
+    /// Goes on at `position`, and leaves out what is before.
+    pub(crate) fn skip(&mut self, position: usize) {
+        if position > self.next {
+            self.batch_start = position;
+            self.next = position;
+            self.is_ahead = false;
+        }
+    }
+
     /// Returns candidates for matches of `position`, the shortest hash first.
     ///
     /// Called with positions that grow, on the whole; there are none for one before the latest batch.

@@ -115,7 +115,11 @@ impl Finder {
             self.fill_run(run);
         }
         let mut counts = vec![0_u32; PREFIX_COUNT];
-        each_outside(data, &runs, |prefix, _| counts[prefix] += 1);
+        for (_, piece) in outside(data, &runs) {
+            for pair in piece.windows(2) {
+                counts[usize::from(prefix(pair[0], pair[1]))] += 1;
+            }
+        }
         let ranges = ranges(&counts, room(data.len(), POSITIONS_SHARE));
         let filling = Filling {
             data,
@@ -199,7 +203,7 @@ impl Filling<'_> {
     /// Where there is one prefix with more than a share of all of them, which hardly happens, they find only matches in
     /// their part of the block.
     fn range(&self, sorter: &mut Sorter, prefixes: Range<usize>) -> Result<(), Error> {
-        let mut offsets = vec![u32::MAX; PREFIX_COUNT];
+        let mut offsets = vec![0; PREFIX_COUNT];
         let mut total = 0;
         for prefix in prefixes.clone() {
             offsets[prefix] = total;
@@ -214,13 +218,16 @@ impl Filling<'_> {
             return Ok(());
         }
         let positions = &mut sorter.positions;
-        each_outside(self.data, self.runs, |prefix, position| {
-            let offset = &mut offsets[prefix];
-            if *offset != u32::MAX {
+        each_of(
+            self.data,
+            self.runs,
+            prefixes.clone(),
+            |prefix, position| {
+                let offset = &mut offsets[prefix];
                 positions[*offset as usize] = position;
                 *offset += 1;
-            }
-        });
+            },
+        );
         let mut start = 0;
         for count in &self.counts[prefixes] {
             let end = start + *count as usize;
@@ -232,10 +239,7 @@ impl Filling<'_> {
 
     fn in_parts(&self, sorter: &mut Sorter, wanted: usize, room: usize) {
         let mut len = 0;
-        each_outside(self.data, self.runs, |prefix, position| {
-            if prefix != wanted {
-                return;
-            }
+        each_of(self.data, self.runs, wanted..wanted + 1, |_, position| {
             if len == room {
                 self.bucket(sorter, 0..len);
                 len = 0;
@@ -283,22 +287,73 @@ fn range_end(counts: &[u32], first: usize, room: usize) -> usize {
     end
 }
 
-/// Calls `each` with the prefix and the position of every two bytes outside of runs.
-fn each_outside(data: &[u8], runs: &[runs::Run], mut each: impl FnMut(usize, u32)) {
+/// The pieces between runs, with one byte more at their end, and where they start.
+fn outside<'a>(data: &'a [u8], runs: &[runs::Run]) -> impl Iterator<Item = (usize, &'a [u8])> {
     let last = data.len().saturating_sub(1);
-    let mut start = 0;
     let ends = runs.iter().map(runs::Run::inner);
-    let ends = ends.chain(std::iter::once(last..last));
-    for skipped in ends {
-        let end = skipped.start.min(last);
-        if let Some(piece) = data.get(start..=end) {
-            let mut before = usize::from(piece[0]);
-            for (position, byte) in (start as u32..).zip(&piece[1..]) {
-                let prefix = (before << 8 | usize::from(*byte)) & (PREFIX_COUNT - 1);
-                each(prefix, position);
-                before = prefix;
+    let mut start = 0;
+    ends.chain(std::iter::once(last..last))
+        .filter_map(move |skipped| {
+            let piece = data.get(start..=skipped.start.min(last));
+            let piece = piece.map(|piece| (start, piece));
+            start = skipped.end.max(start);
+            piece
+        })
+}
+
+/// Two bytes as a number that orders them.
+#[inline]
+fn prefix(first: u8, second: u8) -> u16 {
+    u16::from(first) << 8 | u16::from(second)
+}
+
+/// Calls `each` with the prefix and the position of every two bytes outside of runs that are one of `prefixes`.
+///
+/// Most are not. So they are compared many at a time, and without a branch for each.
+fn each_of(
+    data: &[u8],
+    runs: &[runs::Run],
+    prefixes: Range<usize>,
+    mut each: impl FnMut(usize, u32),
+) {
+    const STEP: usize = 32;
+    let Some(last) = prefixes.end.checked_sub(prefixes.start + 1) else {
+        return;
+    };
+    let (first, last) = (prefixes.start as u16, last as u16);
+    for (start, piece) in outside(data, runs) {
+        let mut at = 0;
+        while let Some(step) = piece.get(at..at + STEP + 1) {
+            let mut are_wanted = [0_u8; STEP];
+            for (index, is_wanted) in are_wanted.iter_mut().enumerate() {
+                let prefix = prefix(step[index], step[index + 1]);
+                *is_wanted = u8::from(prefix.wrapping_sub(first) <= last);
+            }
+            let mut wanted = bits(&are_wanted);
+            while wanted != 0 {
+                let index = wanted.trailing_zeros() as usize % STEP;
+                let prefix = prefix(step[index], step[index + 1]);
+                each(usize::from(prefix), (start + at + index) as u32);
+                wanted &= wanted - 1;
+            }
+            at += STEP;
+        }
+        for (position, pair) in (start + at..).zip(piece[at..].windows(2)) {
+            let prefix = usize::from(prefix(pair[0], pair[1]));
+            if prefixes.contains(&prefix) {
+                each(prefix, position as u32);
             }
         }
-        start = skipped.end.max(start);
     }
+}
+
+/// A bit for each of the bytes, which are 0 or 1.
+#[inline]
+fn bits(flags: &[u8; 32]) -> u32 {
+    let (words, _) = flags.as_chunks::<8>();
+    words.iter().rev().fold(0, |bits, word| {
+        // Moves bit 8 * n to bit 56 + n.
+        let moved = u64::from_le_bytes(*word).wrapping_mul(0x0102_0408_1020_4080);
+        bits << 8 | (moved >> 56) as u32
+    })
 }

@@ -8,8 +8,9 @@
 
 use super::{Finder, Found};
 
-/// Intervals that share less are not matches worth keeping: shorter ones are found by tables of their own.
-const LEN_MIN: u32 = 3;
+/// Intervals that share less are not matches worth keeping: shorter ones are found by tables of their own, and are not worth
+/// much farther away than these know. In noise all positions have some, for which there would be most to do.
+const LEN_MIN: u32 = 4;
 
 /// So many positions ahead the place for the matches is made ready.
 const LOOKAHEAD: usize = 16;
