@@ -36,6 +36,9 @@ enum Needs {
 /// change; and with the shape that suits it.
 const PART_LEN: usize = 8 << 20;
 
+/// Most parts become this share of their length, or less.
+const USUAL_SHARE: usize = 2;
+
 /// Encodes a block as one LZMA2 stream.
 pub(crate) fn encode(
     input: &Input<'_>,
@@ -51,10 +54,13 @@ pub(crate) fn encode(
         let part = start..len.min(start + part_len);
         let shape = given.choose(input, part.clone());
         let mut chunks = Chunks::new(shape, start == 0);
+        chunks.out.reserve(part.len() / USUAL_SHARE);
         packer.encode(input, part, &mut chunks);
         chunks.out
     };
-    for part in crew.each(count, count, Packer::new, encode)? {
+    let parts = crew.each(count, count, Packer::new, encode)?;
+    out.reserve(parts.iter().map(Vec::len).sum::<usize>() + 1);
+    for part in parts {
         out.extend(part);
     }
     out.push(END);

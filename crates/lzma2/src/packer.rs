@@ -301,9 +301,12 @@ impl Packer {
     fn next(&mut self, input: &Input<'_>, at: usize, model: &Model) -> Step {
         if self.parser.is_empty() {
             self.believed = None;
-            if self.is_noisy {
-                self.parser.take_literals(noise::literals(input, at));
-            }
+            let count = if self.is_noisy {
+                noise::literals(input, at)
+            } else {
+                noise::first_literals(input, at)
+            };
+            self.parser.take_literals(count);
         }
         let Self {
             parser,

@@ -10,6 +10,7 @@ use crate::finder::{Finder, Found};
 use crate::model::{
     LEN_CLASS_LAST, MATCH_LEN_MAX, MATCH_LEN_MIN, Model, POS_STATE_COUNT, Packet, State, len_class,
 };
+use crate::noise;
 use crate::price::{
     BIT_SHIFT, LEN_COUNT, PRICE_MAX, Prices, literal_price, matched_literal_price, price0, price1,
 };
@@ -21,6 +22,9 @@ pub(crate) const WAY_LEN: usize = 1 << 12;
 /// This share of a way is dropped that was cut off there: it had to come to just that place, which the best way may not do.
 const DROPPED_SHARE: usize = 8;
 const PLACE_COUNT: usize = WAY_LEN + 2 * MATCH_LEN_MAX as usize + 8;
+
+/// A way ends where noise begins, which is looked for at this distance.
+const NOISE_LOOK_LEN: usize = 64;
 
 /// All lengths of a packet are tried up to this one,
 const SHORT_LEN_MAX: usize = 64;
@@ -148,6 +152,7 @@ impl Parser {
             repeats: model.repeats,
         };
         let mut place = 0;
+        let mut look_at = NOISE_LOOK_LEN;
         loop {
             if place > 0 {
                 if place == self.last || place >= self.way_len {
@@ -158,6 +163,12 @@ impl Parser {
                     continue;
                 }
                 self.contexts[place] = self.context(place);
+                if place >= look_at {
+                    look_at = place + NOISE_LOOK_LEN;
+                    if noise::first_literals(input, position + place) > 0 {
+                        break;
+                    }
+                }
             }
             let at = position + place;
             let room = (input.data.len() - at).min(MATCH_LEN_MAX as usize);
