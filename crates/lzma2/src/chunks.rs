@@ -94,6 +94,7 @@ impl Chunks {
 
     /// Adds packets that stand for `len` bytes.
     pub(crate) fn pack(&mut self, len: usize, payload: &[u8]) {
+        debug_assert!(len <= DATA_LEN_MAX && payload.len() <= PAYLOAD_LEN_MAX);
         let control = match self.needs {
             Needs::Nothing => PACKED,
             Needs::State => PACKED_NEW_STATE,

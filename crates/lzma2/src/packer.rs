@@ -147,6 +147,16 @@ impl Packer {
         self.prices.reset(model, input.distance_max);
     }
 
+    /// Begins another chunk of packets if this one may not hold the next packet.
+    fn make_room(&mut self, input: &Input<'_>, at: usize, model: &mut Model, chunks: &mut Chunks) {
+        let is_full = at - self.start + MATCH_LEN_MAX as usize > DATA_LEN_MAX
+            || self.range.len() + PACKET_LEN_MAX > PAYLOAD_LEN_MAX;
+        if is_full {
+            self.close(input, at, model, chunks);
+            self.open(at, model);
+        }
+    }
+
     /// Encodes packets from `at` on, to the end of the part or until they are not worth it.
     fn pack(
         &mut self,
@@ -156,12 +166,7 @@ impl Packer {
         chunks: &mut Chunks,
     ) -> Option<Lost> {
         while *at < input.data.len() {
-            let is_full = *at - self.start + MATCH_LEN_MAX as usize > DATA_LEN_MAX
-                || self.range.len() + PACKET_LEN_MAX > PAYLOAD_LEN_MAX;
-            if is_full {
-                self.close(input, *at, model, chunks);
-                self.open(*at, model);
-            }
+            self.make_room(input, *at, model, chunks);
             let step = self.next(input, *at, model);
             model.encode(&mut self.range, input.data, *at, step.packet, step.len);
             self.encoded(step, *at, model);
@@ -280,15 +285,17 @@ impl Packer {
         }
         self.best = None;
         let mut position = end;
-        for (step, distance) in self.pending.drain(..) {
+        let mut pending = std::mem::take(&mut self.pending);
+        for (step, distance) in pending.drain(..) {
+            // The model may know so little of them that they do not fit a chunk.
+            self.make_room(input, position, model, chunks);
             let step = express(step, distance, &model.repeats);
             model.encode(&mut self.range, data, position, step.packet, step.len);
             position += step.len as usize;
         }
-        self.looked = (
-            position,
-            8 * (position - end) as i64 - self.range.bits() as i64,
-        );
+        self.pending = pending;
+        let saved = 8 * (position - self.start) as i64 - self.range.bits() as i64;
+        self.looked = (position, saved);
         // Packets that are chosen already are for the context of the shadow, or still for one before that.
         self.believed.get_or_insert(Context {
             state: shadow.state,
