@@ -26,6 +26,7 @@ pub mod made_tree;
 pub mod manifest;
 pub mod memory_group;
 pub mod mount;
+pub mod over;
 pub mod programs;
 pub mod python;
 pub mod random;

@@ -5,23 +5,40 @@
 use durin_codec::Spec;
 use durin_format::Result;
 
-use crate::categorize::Categorizer;
+use crate::categorize::{Categorizer, IncompressibleOptions};
 use crate::options::Order;
 use crate::per_category::PerCategory;
 
 /// The lowest level at which categories are told apart unasked: below it speed is what counts.
 const CATEGORIZE_LEVEL_MIN: usize = 3;
 
-/// The lowest level with lzma, which alone has the filter that `delta` is for.
-const DELTA_LEVEL_MIN: usize = 7;
+/// The lowest level with lzma. It alone has the filter that `delta` is for, and takes so long that it is worth looking
+/// closely at what need not be compressed.
+const LZMA_LEVEL_MIN: usize = 7;
 
 /// Returns the categorizers that work at a level if the user names none.
 #[must_use]
 pub fn usual_categorizers(level: usize) -> Vec<Categorizer> {
     match level {
         ..CATEGORIZE_LEVEL_MIN => Vec::new(),
-        CATEGORIZE_LEVEL_MIN..DELTA_LEVEL_MIN => Categorizer::USUAL.to_vec(),
+        CATEGORIZE_LEVEL_MIN..LZMA_LEVEL_MIN => Categorizer::USUAL.to_vec(),
         _ => Categorizer::WITH_DELTA.to_vec(),
+    }
+}
+
+/// Returns how a level finds what is incompressible if the user does not say it.
+///
+/// Source: docs/levels.md, "What does not shrink".
+#[must_use]
+pub fn usual_incompressible(level: usize) -> IncompressibleOptions {
+    let usual = IncompressibleOptions::default();
+    if level < LZMA_LEVEL_MIN {
+        return usual;
+    }
+    IncompressibleOptions {
+        fragments: true,
+        zstd_level: 3,
+        ..usual
     }
 }
 

@@ -74,7 +74,7 @@ mod tree;
 
 pub use categorize::{CategorizeOptions, Categorizer, IncompressibleOptions};
 pub use category::CATEGORY_NAMES;
-pub use category_presets::{CategoryPresets, usual_categorizers};
+pub use category_presets::{CategoryPresets, usual_categorizers, usual_incompressible};
 pub use estimate::Estimate;
 pub use memory::{Compressors, Role, automatic_memory_limit, peak_bytes};
 pub use options::{

@@ -5,7 +5,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use durin_format::Error;
-use durin_writer::{CategorizeOptions, Categorizer, IncompressibleOptions, usual_categorizers};
+use durin_writer::{
+    CategorizeOptions, Categorizer, IncompressibleOptions, usual_categorizers, usual_incompressible,
+};
 
 use super::options::Categorize;
 use super::order::lines;
@@ -34,14 +36,15 @@ pub(super) fn options(given: &Categorize, level: usize) -> Result<CategorizeOpti
             "--hotness-list needs --categorize with hotness in its list".to_owned(),
         ));
     }
+    let usual = usual_incompressible(level);
     Ok(CategorizeOptions {
         categorizers,
         incompressible: IncompressibleOptions {
             min_input_size: given.incompressible_min_input_size,
             block_size: given.incompressible_block_size,
-            fragments: given.incompressible_fragments,
+            fragments: given.incompressible_fragments.unwrap_or(usual.fragments),
             ratio: given.incompressible_ratio,
-            zstd_level: given.incompressible_zstd_level,
+            zstd_level: given.incompressible_zstd_level.unwrap_or(usual.zstd_level),
         },
         hot_paths,
     })

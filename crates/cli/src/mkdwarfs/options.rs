@@ -223,17 +223,17 @@ pub(crate) struct Categorize {
     #[arg(long, value_name = "SIZE", default_value = "1m", value_parser = trial_size, hide_short_help = true)]
     pub(crate) incompressible_block_size: u64,
 
-    /// Find incompressible parts of files, too
-    #[arg(long, hide_short_help = true)]
-    pub(crate) incompressible_fragments: bool,
+    /// Find incompressible parts of files, too [default: from level 7 up]
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", hide_short_help = true)]
+    pub(crate) incompressible_fragments: Option<bool>,
 
     /// What compression leaves more than this share of is incompressible
     #[arg(long, value_name = "SHARE", default_value = "0.99", value_parser = trial_ratio, hide_short_help = true)]
     pub(crate) incompressible_ratio: f64,
 
-    /// Level of the trial
-    #[arg(long, value_name = "LEVEL", default_value_t = -1, allow_negative_numbers = true, value_parser = number::<i32>(-131_072..=22), hide_short_help = true)]
-    pub(crate) incompressible_zstd_level: i32,
+    /// Level of the trial [default: -1, from level 7 up 3]
+    #[arg(long, value_name = "LEVEL", allow_negative_numbers = true, value_parser = number::<i32>(-131_072..=22), hide_short_help = true)]
+    pub(crate) incompressible_zstd_level: Option<i32>,
 }
 
 #[derive(Args, Debug)]

@@ -6,11 +6,11 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::process::Command;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use durin_testkit::io_uring::Offer;
 use durin_testkit::mount::{self, Mount};
+use durin_testkit::over::Over;
 use durin_testkit::random::Random;
 use durin_testkit::require;
 
@@ -110,14 +110,15 @@ fn nothing_stays_behind() {
             Mount::new(&driver, &image, &[way])
         };
         assert_eq!(fs::read(mounted.path().join("f7")).unwrap(), expected);
-        let is_over = AtomicBool::new(false);
+        let over = Over::default();
         let point = mounted.path().to_owned();
         std::thread::scope(|scope| {
+            let mut guard = Some(over.guard());
             for reader in 0..2 {
-                let (point, is_over) = (&point, &is_over);
+                let (point, over) = (&point, &over);
                 scope.spawn(move || {
                     let mut number = reader;
-                    while !is_over.load(Ordering::Relaxed) {
+                    while !over.is_over() {
                         // What is read while the mount goes away may fail, but must come to an end.
                         fs::read(point.join(format!("f{}", number % 20))).ok();
                         number += 1;
@@ -130,12 +131,12 @@ fn nothing_stays_behind() {
             match (cycle % 3, mounted.driver_pid()) {
                 (0, Some(pid)) => run("kill", &["-TERM", &pid.to_string()]),
                 (1, _) => detach(&point),
-                _ => is_over.store(true, Ordering::Relaxed),
+                _ => guard = None,
             }
             while by_signal && mount::is_mount_point(&point) && start.elapsed() < CYCLE_TIME_MAX {
                 std::thread::sleep(Duration::from_millis(1));
             }
-            is_over.store(true, Ordering::Relaxed);
+            drop(guard);
             let code = mounted.unmount();
             let expected = in_foreground.then_some(if by_signal { CODE_OF_SIGNAL } else { 0 });
             assert_eq!(code, expected, "cycle {cycle}");

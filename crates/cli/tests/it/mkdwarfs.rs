@@ -378,6 +378,35 @@ fn options_of_categories() {
 }
 
 #[test]
+fn parts_of_files_are_stored_from_level_7_up() {
+    let place = Place::new();
+    let mut half_noise = "lines of text\n".repeat(80_000).into_bytes();
+    half_noise.truncate(1 << 20);
+    half_noise.extend(Random::new(7).bytes(1 << 20));
+    fs::write(place.tree().join("archive"), &half_noise).unwrap();
+    let stored = |arguments: &[&str]| {
+        let run = mkdwarfs().arg("-i").arg(place.tree()).args(arguments);
+        run.arg("-fo").arg(place.path("image")).succeed();
+        let run = dwarfsck().arg(place.path("image"));
+        let report = stdout(&run.args(["-j", "-d0", "--space=1"]).succeed());
+        let space = json::parse(&report).unwrap()["space"].clone();
+        let rows = space["categories"].as_array().unwrap();
+        let row = rows.iter().find(|row| row["name"] == "incompressible");
+        row.map_or(0, |row| row["size"].as_u64().unwrap())
+    };
+    let fragments = "--incompressible-fragments";
+    assert_eq!(stored(&["-l6"]), 0);
+    assert_eq!(stored(&["-l6", fragments]), 1 << 20);
+    assert_eq!(stored(&["-l7"]), 1 << 20);
+    assert_eq!(stored(&["-l7", &format!("{fragments}=false")]), 0);
+    assert_eq!(stored(&["-l9", &format!("{fragments}=true")]), 1 << 20);
+    fails_with(
+        place.build("image").args([&format!("{fragments}=1")]),
+        "invalid value '1'",
+    );
+}
+
+#[test]
 fn unusable_inputs() {
     let place = Place::new();
     let with_input = |input: &str| {

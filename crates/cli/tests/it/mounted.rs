@@ -4,11 +4,11 @@ use std::fs;
 use std::io::Read;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use durin_testkit::io_uring::Offer;
 use durin_testkit::mount::{self, Mount, is_mount_point};
+use durin_testkit::over::Over;
 use durin_testkit::{require, skip};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
@@ -219,11 +219,12 @@ fn readers_may_be_at_work_when_it_is_unmounted() {
     for way in lazily {
         let mounted = Mount::foreground(driver(), &image, &["no_cache_files"]);
         let mut held = fs::File::open(mounted.path().join("large")).unwrap();
-        let is_over = AtomicBool::new(false);
+        let over = Over::default();
         std::thread::scope(|scope| {
+            let guard = over.guard();
             for _ in 0..4 {
                 scope.spawn(|| {
-                    while !is_over.load(Ordering::Relaxed) {
+                    while !over.is_over() {
                         fs::read(mounted.path().join("large")).ok();
                     }
                 });
@@ -234,7 +235,7 @@ fn readers_may_be_at_work_when_it_is_unmounted() {
             check_output(&run(Command::new(way[0])
                 .args(&way[1..])
                 .arg(mounted.path())));
-            is_over.store(true, Ordering::Relaxed);
+            drop(guard);
         });
         assert!(!is_mount_point(mounted.path()));
         let mut rest = Vec::new();

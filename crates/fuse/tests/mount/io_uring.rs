@@ -1,11 +1,11 @@
 //! Requests through io_uring, and what happens where the kernel offers none.
 
 use std::fs;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use durin_fuse::{FsOptions, MountOptions};
 use durin_testkit::io_uring::Offer;
 use durin_testkit::json::parse;
+use durin_testkit::over::Over;
 use durin_testkit::require;
 use durin_testkit::tree::{Digest, TreeOptions, snapshot};
 use rustix::io::Errno;
@@ -116,23 +116,23 @@ fn it_ends_under_its_readers() {
     let _offer = Offer::new();
     for round in 0..10 {
         let mut mount = mounted(&image, true, 0);
-        let (is_over, count) = (AtomicBool::new(false), AtomicU64::new(0));
+        let over = Over::default();
         std::thread::scope(|scope| {
+            let guard = over.guard();
             for _ in 0..4 {
                 scope.spawn(|| {
-                    while !is_over.load(Ordering::Relaxed) {
+                    while !over.is_over() {
                         // Once it is out of sight, there is nothing to be found.
                         let options = TreeOptions {
                             digest: Digest::Full,
                         };
                         snapshot(mount.path(), &options).ok();
-                        count.fetch_add(1, Ordering::Relaxed);
                     }
                 });
             }
             std::thread::sleep(std::time::Duration::from_millis(round * 3));
             mount.unmounter.unmount().unwrap();
-            is_over.store(true, Ordering::Relaxed);
+            drop(guard);
         });
         mount.wait().unwrap();
     }
