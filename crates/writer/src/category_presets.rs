@@ -37,6 +37,7 @@ pub fn usual_incompressible(level: usize) -> IncompressibleOptions {
     }
     IncompressibleOptions {
         fragments: true,
+        ratio: 0.998,
         zstd_level: 3,
         ..usual
     }

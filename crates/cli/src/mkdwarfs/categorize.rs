@@ -43,7 +43,7 @@ pub(super) fn options(given: &Categorize, level: usize) -> Result<CategorizeOpti
             min_input_size: given.incompressible_min_input_size,
             block_size: given.incompressible_block_size,
             fragments: given.incompressible_fragments.unwrap_or(usual.fragments),
-            ratio: given.incompressible_ratio,
+            ratio: given.incompressible_ratio.unwrap_or(usual.ratio),
             zstd_level: given.incompressible_zstd_level.unwrap_or(usual.zstd_level),
         },
         hot_paths,

@@ -227,9 +227,9 @@ pub(crate) struct Categorize {
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", hide_short_help = true)]
     pub(crate) incompressible_fragments: Option<bool>,
 
-    /// What compression leaves more than this share of is incompressible
-    #[arg(long, value_name = "SHARE", default_value = "0.99", value_parser = trial_ratio, hide_short_help = true)]
-    pub(crate) incompressible_ratio: f64,
+    /// What compression leaves more than this share of is incompressible [default: 0.99, from level 7 up 0.998]
+    #[arg(long, value_name = "SHARE", value_parser = trial_ratio, hide_short_help = true)]
+    pub(crate) incompressible_ratio: Option<f64>,
 
     /// Level of the trial [default: -1, from level 7 up 3]
     #[arg(long, value_name = "LEVEL", allow_negative_numbers = true, value_parser = number::<i32>(-131_072..=22), hide_short_help = true)]
