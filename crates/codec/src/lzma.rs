@@ -181,12 +181,28 @@ impl LzmaOptions {
             mode: find(&MODES, self.mode),
             match_finder: find(&MATCH_FINDERS, self.match_finder),
             // The library knows no shorter one than 2.
-            nice: self.nice.filter(|nice| *nice > 0).map(|nice| nice.max(2)),
+            nice: self.nice(filter),
             depth: self.depth,
             lc: model.lc,
             lp: model.lp,
             pb: model.pb,
             filter,
+        }
+    }
+
+    /// The match length that ends a search; `None` is the level's.
+    fn nice(&self, filter: Option<Filter>) -> Option<u32> {
+        /// Text and tables of versions are smaller by it, machine code hardly, which is most of the time.
+        const TUNED: u32 = 128;
+        const TUNED_MACHINE_CODE: u32 = 48;
+        match (self.nice, self.tune) {
+            (Some(0), _) | (None, false) => None,
+            // The library knows no shorter one than 2.
+            (Some(nice), _) => Some(nice.max(2)),
+            (None, true) if filter.is_some_and(|filter| filter.distance().is_none()) => {
+                Some(TUNED_MACHINE_CODE)
+            }
+            (None, true) => Some(TUNED),
         }
     }
 
@@ -413,6 +429,26 @@ fn decode_error(error: liblzma::stream::Error) -> Error {
 #[expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
 mod tests {
     use super::*;
+
+    #[test]
+    fn tune_ends_searches_sooner_in_machine_code_alone() {
+        let nice = |spec: &str, filter| {
+            let mut options = Options::parse(spec).unwrap();
+            LzmaOptions::parse(&mut options).unwrap().nice(filter)
+        };
+        let x86 = find(&BINARIES, Some("x86"));
+        let delta = NonZeroU8::new(4).map(Filter::delta);
+        assert_eq!(nice("lzma:tune", x86), Some(48));
+        for filter in [None, delta] {
+            assert_eq!(nice("lzma:tune", filter), Some(128));
+        }
+        for filter in [None, delta, x86] {
+            assert_eq!(nice("lzma:level=9", filter), None);
+            assert_eq!(nice("lzma:nice=0:tune", filter), None);
+            assert_eq!(nice("lzma:nice=1", filter), Some(2));
+            assert_eq!(nice("lzma:nice=64:tune", filter), Some(64));
+        }
+    }
 
     #[test]
     fn only_what_decodes_to_the_data_holds_it() {

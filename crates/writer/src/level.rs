@@ -78,7 +78,7 @@ const ZSTD_6: &str = "zstd:level=20:strat=8:slog=4:tlen=64:tune";
 /// 4 to 6% smaller than zstd at level 22 in the same time, 15% for machine code; read seven times more slowly.
 /// Matches as long as can be would save another thousandth at most, for a twentieth more time. The levels differ in their
 /// blocks alone, so that none is larger than the one before it where both have the same.
-const LZMA: &str = "lzma:level=9:nice=128:tune";
+const LZMA: &str = "lzma:level=9:tune";
 /// Whoever mounts an image waits for all of its metadata. zstd takes several times as long to decode them, for a quarter
 /// less; stored they would be two fifths larger, and only be copied. docs/levels.md has the figures.
 const LZ4_METADATA: &str = "lz4hc:level=9";
