@@ -98,7 +98,7 @@ const ALGORITHMS: &[AlgorithmHelp] = &[
             ),
             (
                 "tune",
-                "flag: choose by trials on samples, unless given: lc, lp, pb for each part of a block, and the filter for machine code for all of it; nice is 48 with such a filter and 128 without; store a block that shrinks by less than a 256th",
+                "flag: choose by trials on samples, unless given: lc, lp, pb for each part of a block, and the filter for machine code for all of it; from level 6 up, unless extreme, nice: 48 with such a filter and 128 without; store a block that shrinks by less than a 256th",
             ),
         ],
         note: "makes .xz streams",

@@ -180,7 +180,6 @@ impl LzmaOptions {
             dict_len: Some(self.dict_len(len)),
             mode: find(&MODES, self.mode),
             match_finder: find(&MATCH_FINDERS, self.match_finder),
-            // The library knows no shorter one than 2.
             nice: self.nice(filter),
             depth: self.depth,
             lc: model.lc,
@@ -192,18 +191,24 @@ impl LzmaOptions {
 
     /// The match length that ends a search; `None` is the level's.
     fn nice(&self, filter: Option<Filter>) -> Option<u32> {
+        /// Lower levels differ by it, and so does `extreme`.
+        const LEVEL_TUNED_MIN: u32 = 6;
         /// Text and tables of versions are smaller by it, machine code hardly, which is most of the time.
         const TUNED: u32 = 128;
         const TUNED_MACHINE_CODE: u32 = 48;
-        match (self.nice, self.tune) {
-            (Some(0), _) | (None, false) => None,
+        if let Some(nice) = self.nice {
             // The library knows no shorter one than 2.
-            (Some(nice), _) => Some(nice.max(2)),
-            (None, true) if filter.is_some_and(|filter| filter.distance().is_none()) => {
-                Some(TUNED_MACHINE_CODE)
-            }
-            (None, true) => Some(TUNED),
+            return (nice > 0).then_some(nice.max(2));
         }
+        if !self.tune || self.extreme || self.level < LEVEL_TUNED_MIN {
+            return None;
+        }
+        let is_machine_code = filter.is_some_and(|filter| filter.distance().is_none());
+        Some(if is_machine_code {
+            TUNED_MACHINE_CODE
+        } else {
+            TUNED
+        })
     }
 
     /// What the user has decided.
@@ -444,6 +449,8 @@ mod tests {
         }
         for filter in [None, delta, x86] {
             assert_eq!(nice("lzma:level=9", filter), None);
+            assert_eq!(nice("lzma:level=5:tune", filter), None);
+            assert_eq!(nice("lzma:extreme:tune", filter), None);
             assert_eq!(nice("lzma:nice=0:tune", filter), None);
             assert_eq!(nice("lzma:nice=1", filter), Some(2));
             assert_eq!(nice("lzma:nice=64:tune", filter), Some(64));

@@ -76,8 +76,8 @@ const ZSTD_5: &str = "zstd:level=19:strat=7:slog=3:tlen=32:tune";
 /// The same with a window as long as the block, a deeper search, more exact prices of literals, and matches of 64 bytes.
 const ZSTD_6: &str = "zstd:level=20:strat=8:slog=4:tlen=64:tune";
 /// 4 to 6% smaller than zstd at level 22 in the same time, 15% for machine code; read seven times more slowly.
-/// Matches as long as can be would save another thousandth at most, for a twentieth more time. The levels differ in their
-/// blocks alone, so that none is larger than the one before it where both have the same.
+/// Searches that go on for longer matches (`nice`) would save another thousandth at most, for a twentieth more time. The
+/// levels differ in their blocks alone, so that none is larger than the one before it where both have the same.
 const LZMA: &str = "lzma:level=9:tune";
 /// Whoever mounts an image waits for all of its metadata. zstd takes several times as long to decode them, for a quarter
 /// less; stored they would be two fifths larger, and only be copied. docs/levels.md has the figures.
