@@ -4,7 +4,7 @@
 //! file system may note in the times, so these come last. Whatever fails here leaves a usable file behind, so it is
 //! reported and not fatal.
 
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 use durin_format::{Error, Result};
 use durin_reader::{Attr, Time};
@@ -35,14 +35,16 @@ pub(crate) fn restore(job: &Job<'_>, fd: BorrowedFd<'_>, attr: &Attr, path: &dyn
     let stat = rustix::fs::fstat(fd).ok();
     let is_owner = |stat: &rustix::fs::Stat| stat.st_uid == attr.uid && stat.st_gid == attr.gid;
     let is_owner_right = stat.as_ref().is_some_and(is_owner);
+    let mut belongs = is_owner_right;
     if job.owners && !is_owner_right {
         let owner = owner(attr).and_then(|(uid, gid)| rustix::fs::fchown(fd, uid, gid));
+        belongs = owner.is_ok();
         if let Err(errno) = owner {
             job.imperfect(&failed("owner", path, errno));
-            kept &= !(SETUID | SETGID);
         }
-    } else {
-        kept &= !foreign_bits(job, attr);
+    }
+    if !belongs {
+        kept &= !foreign_bits(stat.as_ref(), attr);
     }
     // Changing the owner clears bits of the mode.
     let is_mode = |stat: &rustix::fs::Stat| stat.st_mode & 0o7777 == kept;
@@ -105,16 +107,24 @@ pub(crate) fn restore_node(
             job.imperfect(&failed("owner", path, errno));
         }
     }
-    let through = format!("/proc/self/fd/{}", node.as_raw_fd());
-    let mode = Mode::from_raw_mode(attr.mode & 0o7777);
-    if let Err(errno) = rustix::fs::chmodat(CWD, &through, mode, AtFlags::empty()) {
+    if let Err(errno) = change_mode(&node, Mode::from_raw_mode(attr.mode & 0o7777)) {
         job.imperfect(&failed("mode", path, errno));
     }
-    match rustix::fs::utimensat(CWD, &through, &times(attr), AtFlags::empty()) {
+    match rustix::fs::utimensat(CWD, through(&node), &times(attr), AtFlags::empty()) {
         Ok(()) => note_clamped(job, attr, || rustix::fs::fstat(&node)),
         Err(errno) => job.imperfect(&failed("times", path, errno)),
     }
     Ok(())
+}
+
+/// Changes the mode of what a descriptor only names.
+pub(crate) fn change_mode(named: &OwnedFd, mode: Mode) -> rustix::io::Result<()> {
+    rustix::fs::chmodat(CWD, through(named), mode, AtFlags::empty())
+}
+
+/// The path of a descriptor in the process's table of them.
+fn through(named: &OwnedFd) -> String {
+    format!("/proc/self/fd/{}", named.as_raw_fd())
 }
 
 /// All ones means "unchanged" to the kernel, so that no file can have it.
@@ -125,13 +135,16 @@ fn owner(attr: &Attr) -> std::result::Result<(Option<Uid>, Option<Gid>), Errno> 
     Ok((Some(Uid::from_raw(attr.uid)), Some(Gid::from_raw(attr.gid))))
 }
 
-/// The bits that would lend this user's rights instead of the owner's, where owners are not restored.
-fn foreign_bits(job: &Job<'_>, attr: &Attr) -> u32 {
+/// The bits that would lend the rights of whom `stat` says it belongs to, where that is not the owner in the image.
+fn foreign_bits(stat: Option<&rustix::fs::Stat>, attr: &Attr) -> u32 {
+    let Some(stat) = stat else {
+        return SETUID | SETGID;
+    };
     let mut bits = 0;
-    if attr.uid != job.own.0 {
+    if attr.uid != stat.st_uid {
         bits |= SETUID;
     }
-    if attr.gid != job.own.1 {
+    if attr.gid != stat.st_gid {
         bits |= SETGID;
     }
     bits

@@ -115,8 +115,11 @@ pub(crate) fn extract_planned(
     let run = Run::new(image, options, stats, &plan, events, cancel);
     let job = Job::new(run, Dirs::new(&plan, top));
     job.begin(refused)?;
-    let is_there = make::directories(&job)?;
-    let mut done = files::extract(&job, &is_there);
+    let mut is_there = vec![false; plan.dirs.len()];
+    let mut done = make::directories(&job, &mut is_there);
+    if done.is_ok() {
+        done = files::extract(&job, &is_there);
+    }
     if done.is_ok() {
         done = others(&job, &is_there);
     }

@@ -13,7 +13,7 @@ use crate::attributes;
 use crate::job::{Job, add};
 use crate::plan::{Entry, TOP};
 
-/// Nobody else has a business in the tree while it grows; the final modes are set at the end.
+/// Nobody else has a business in what is new while it grows; the final modes are set at the end.
 const WORKING_MODE: Mode = Mode::RWXU;
 
 /// The mode of a file that others must not see before it is finished.
@@ -22,9 +22,8 @@ pub(crate) const PRIVATE: Mode = Mode::RUSR.union(Mode::WUSR);
 /// How often something may come back into the way before we give up.
 const ATTEMPTS: usize = 4;
 
-/// Makes all directories, parents first; returns which of them are there.
-pub(crate) fn directories(job: &Job<'_>) -> Result<Vec<bool>> {
-    let mut is_there = vec![false; job.plan.dirs.len()];
+/// Makes all directories, parents first; notes in `is_there` which of them are there, also after a failure.
+pub(crate) fn directories(job: &Job<'_>, is_there: &mut [bool]) -> Result<()> {
     for (place, dir) in (TOP..).zip(&job.plan.dirs) {
         if place == TOP {
             is_there[place as usize] = true;
@@ -47,7 +46,7 @@ pub(crate) fn directories(job: &Job<'_>) -> Result<Vec<bool>> {
             Err(error) => job.skip(error)?,
         }
     }
-    Ok(is_there)
+    Ok(())
 }
 
 fn directory(job: &Job<'_>, place: u32, parent: u32) -> Result<()> {
@@ -70,8 +69,8 @@ fn directory(job: &Job<'_>, place: u32, parent: u32) -> Result<()> {
         };
         match FileType::from_raw_mode(stat.st_mode) {
             FileType::Directory => {
-                let fd = job.dirs.open(place)?;
-                return rustix::fs::fchmod(&fd, WORKING_MODE).map_err(failed);
+                open_up(parent.as_fd(), name);
+                return job.dirs.open(place).map(drop);
             }
             FileType::Symlink => {
                 let path = job.plan.shown_dir(place);
@@ -85,25 +84,44 @@ fn directory(job: &Job<'_>, place: u32, parent: u32) -> Result<()> {
     Err(failed(Errno::EXIST))
 }
 
-/// Gives all directories that are there their final attributes, children first.
+/// Lets the owner of a directory that was there before into it. The rights of others stay, who may be at work in it.
+///
+/// Whether there was a need for that, and the right to do it, shows when the directory is opened: it may belong to somebody
+/// else who lets everybody write.
+fn open_up(parent: BorrowedFd<'_>, name: &[u8]) {
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let Ok(dir) = rustix::fs::openat(parent, name, flags, Mode::empty()) else {
+        return;
+    };
+    let Ok(mode) = rustix::fs::fstat(&dir).map(|stat| Mode::from_raw_mode(stat.st_mode & 0o7777))
+    else {
+        return;
+    };
+    if !mode.contains(WORKING_MODE) {
+        attributes::change_mode(&dir, mode | WORKING_MODE).ok();
+    }
+}
+
+/// Gives all directories that are there their final attributes, children first; returns the first failure.
 pub(crate) fn directory_attributes(job: &Job<'_>, is_there: &[bool], with_top: bool) -> Result<()> {
+    let mut done = Ok(());
     let count = u32::try_from(job.plan.dirs.len()).unwrap_or(u32::MAX);
     for (place, dir) in (TOP..count).zip(&job.plan.dirs).rev() {
         if (place == TOP && !with_top) || !is_there.get(place as usize).is_some_and(|there| *there)
         {
             continue;
         }
-        let attr = match job.image.attr(dir.entry) {
-            Ok(attr) => attr,
-            Err(error) => {
-                job.skip(error.context(job.plan.shown_dir(place)))?;
-                continue;
-            }
-        };
-        let fd = job.dirs.open(place)?;
-        attributes::restore(job, fd.as_fd(), &attr, &|| job.plan.shown_dir(place));
+        let attr = job.image.attr(dir.entry);
+        let attr = attr.map_err(|error| error.context(job.plan.shown_dir(place)));
+        let restored = attr.and_then(|attr| {
+            let fd = job.dirs.open(place)?;
+            attributes::restore(job, fd.as_fd(), &attr, &|| job.plan.shown_dir(place));
+            Ok(())
+        });
+        // One that is lost leaves the others locked up if nobody goes on.
+        done = done.and(restored.or_else(|error| job.skip(error)));
     }
-    Ok(())
+    done
 }
 
 /// Makes a symlink.

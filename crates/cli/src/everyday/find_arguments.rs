@@ -83,7 +83,9 @@ impl Conditions {
                 .size
                 .is_none_or(|range| attr.kind == FileKind::Regular && range.has(attr.size))
             && self.links.is_none_or(|range| range.has(attr.nlink.into()))
-            && self.newer_than.is_none_or(|time| attr.mtime.sec > time)
+            && self
+                .newer_than
+                .is_none_or(|time| (attr.mtime.sec, attr.mtime.nsec) > (time, 0))
             && self.older_than.is_none_or(|time| attr.mtime.sec < time)
             && self.user.is_none_or(|user| attr.uid == user)
             && self.group.is_none_or(|group| attr.gid == group)

@@ -220,6 +220,7 @@ fn search(options: &Options) -> std::result::Result<Search, Failure> {
         is_inverted: options.invert_match,
         is_text: options.text,
         stops_at_first: !needs_lines,
+        counts: options.count,
         count_max: options.max_count,
         before: options.before_context.max(options.context),
         after: options.after_context.max(options.context),

@@ -28,6 +28,8 @@ pub(super) struct Search {
     pub(super) is_text: bool,
     /// Whether one line is enough.
     pub(super) stops_at_first: bool,
+    /// Whether all lines of binary files are counted; else one is enough of those, as it is not shown.
+    pub(super) counts: bool,
     /// Stop after so many lines.
     pub(super) count_max: u64,
     pub(super) before: usize,
@@ -73,6 +75,9 @@ impl Search {
         mut hole_end: impl FnMut(u64) -> Result<Option<u64>>,
     ) -> Result<Found> {
         let mut state = State::new(self);
+        if state.is_done {
+            return Ok(state.found);
+        }
         let mut buffer = Vec::new();
         let mut offset = 0;
         loop {
@@ -131,7 +136,7 @@ impl<'a> State<'a> {
             is_before_cut: false,
             after_left: 0,
             output_len: 0,
-            is_done: false,
+            is_done: search.count_max == 0,
         }
     }
 
@@ -182,9 +187,14 @@ impl<'a> State<'a> {
     fn line(&mut self, line: &[u8]) {
         self.number += 1;
         let is_match = self.search.pattern.is_match(line) != self.search.is_inverted;
-        if is_match {
+        let has_all = self.found.count >= self.search.count_max;
+        if is_match && has_all {
+            // What surrounds the last match ends where another one would begin.
+            self.is_done = true;
+        } else if is_match {
             self.found.count += 1;
-            self.is_done = self.search.stops_at_first || self.found.is_binary;
+            self.is_done =
+                self.search.stops_at_first || (self.found.is_binary && !self.search.counts);
             let is_cut = std::mem::take(&mut self.is_before_cut);
             self.found.is_cut |= is_cut && self.before.len() < self.search.before;
             self.before_len = 0;
@@ -193,15 +203,19 @@ impl<'a> State<'a> {
             }
             self.after_left = self.search.after;
             self.matching(line);
-            if self.found.count >= self.search.count_max {
-                self.is_done = true;
-            }
+            self.is_done |= self.is_last_shown();
         } else if self.after_left > 0 {
             self.after_left -= 1;
             self.keep(self.as_line(line, false));
+            self.is_done = self.is_last_shown();
         } else if self.search.before > 0 && !self.found.is_binary {
             self.keep_before(line);
         }
+    }
+
+    /// Whether there are as many matches as are wanted, with all that is to be shown after the last one.
+    fn is_last_shown(&self) -> bool {
+        self.found.count >= self.search.count_max && self.after_left == 0
     }
 
     /// Keeps a line for a match that may follow, and drops the oldest ones that are too many or too long together.
@@ -269,6 +283,7 @@ mod tests {
             is_inverted: false,
             is_text: false,
             stops_at_first: false,
+            counts: false,
             count_max: u64::MAX,
             before: 0,
             after: 0,
@@ -332,6 +347,34 @@ mod tests {
             ..search("x")
         };
         assert_eq!(find(&as_text, text, 100).lines.len(), 2);
+        let counted = Search {
+            counts: true,
+            ..search("x")
+        };
+        let found = find(&counted, text, 100);
+        assert_eq!((found.count, found.lines.len()), (2, 0));
+    }
+
+    #[test]
+    fn the_last_match_that_is_wanted_is_shown_with_what_follows() {
+        let text = b"x\n2\n3\nx\n5\nx\n7\n8\n9\n";
+        for (count_max, after, count, shown) in [
+            (0, 2, 0, &[][..]),
+            (1, 0, 1, &[1]),
+            (1, 2, 1, &[1, 2, 3]),
+            // Another match ends it,
+            (2, 3, 2, &[1, 2, 3, 4, 5]),
+            // and so does the end of what surrounds it.
+            (3, 2, 3, &[1, 2, 3, 4, 5, 6, 7, 8]),
+        ] {
+            let with = Search {
+                count_max,
+                after,
+                ..search("x")
+            };
+            let found = find(&with, text, 3);
+            assert_eq!((found.count, numbers(&found).as_slice()), (count, shown));
+        }
     }
 
     #[test]

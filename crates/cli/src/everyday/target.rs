@@ -134,13 +134,17 @@ pub(crate) fn resolve(image: &Image, path: &[u8], last: LastLink) -> Result<Foun
     // A slash at the end asks for a directory.
     let must_be_dir = path.last() == Some(&b'/');
     while let Some(name) = pending.pop() {
-        if name == b".." {
-            walked.pop();
-            continue;
-        }
         let here = walked.last().map_or(image.root(), |(entry, _)| *entry);
         if image.kind(here)? != FileKind::Directory {
             return Err(Error::not_found("Not a directory"));
+        }
+        match name.as_slice() {
+            b"." => continue,
+            b".." => {
+                walked.pop();
+                continue;
+            }
+            _ => {}
         }
         let Some(entry) = image.lookup(here.inode, &name)? else {
             return Err(Error::not_found("No such file or directory"));
@@ -171,11 +175,11 @@ pub(crate) fn resolve(image: &Image, path: &[u8], last: LastLink) -> Result<Foun
     })
 }
 
-/// The names of a path, the first one last.
+/// The names of a path, the first one last. A `.` is one, as only directories have it.
 fn components(path: &[u8]) -> Vec<Vec<u8>> {
     let names = path.split(|byte| *byte == b'/');
     let mut names: Vec<Vec<u8>> = names
-        .filter(|name| !matches!(*name, b"" | b"."))
+        .filter(|name| !name.is_empty())
         .map(<[u8]>::to_vec)
         .collect();
     names.reverse();
@@ -188,7 +192,8 @@ mod tests {
 
     #[test]
     fn components_come_from_the_end() {
-        assert_eq!(components(b"//a/./b/../c/"), [&b"c"[..], b"..", b"b", b"a"]);
+        let names = [&b"c"[..], b"..", b"b", b".", b"a"];
+        assert_eq!(components(b"//a/./b/../c/"), names);
         assert!(components(b"/").is_empty());
     }
 }

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::support::{Place, dwarfsextract, fails_with, stdout};
+use crate::support::{Place, dwarfsextract, fails_with, mkdwarfs, stdout};
 use durin_testkit::run::Run;
 
 fn extract(place: &Place) -> Run {
@@ -283,4 +283,100 @@ fn an_index_is_repaired() {
     assert!(fs::read(&image).unwrap().len() < good.len(), "not in place");
     repair().arg("--in-place").succeed();
     assert!(fs::read(&image).unwrap() == good);
+}
+
+/// Writes an archive of the tree as it is, as far as the format can; returns what is said.
+fn archive_as_it_is(place: &Place, format: &str, code: i32) -> String {
+    let run = mkdwarfs().current_dir(&place.path(""));
+    run.args(["-i", "tree", "-o", "image", "-l1", "-f"])
+        .succeed();
+    let run = dwarfsextract().current_dir(&place.path(""));
+    let run = run.args(["-i", "image", "-o", "archive", "--continue-on-error"]);
+    run.args(["-f", format]).expect_code(code).stderr
+}
+
+#[test]
+fn a_file_that_is_too_large_leaves_none_of_its_names() {
+    let place = Place::new();
+    let large = place.tree().join("large");
+    let file = fs::File::create(&large).unwrap();
+    file.set_len(5 << 30).unwrap();
+    fs::hard_link(&large, place.tree().join("large2")).unwrap();
+    let said = archive_as_it_is(&place, "newc", 2);
+    assert!(said.contains("large, large2: "), "{said}");
+    let archive = fs::read(place.path("archive")).unwrap();
+    let has = |name: &[u8]| archive.windows(name.len()).any(|part| part == name);
+    assert!(has(b"sub/copy\0") && !has(b"large\0") && !has(b"large2\0"));
+}
+
+#[test]
+fn a_path_that_is_too_long_costs_no_other_name() {
+    let place = Place::new();
+    // Sorted before all others.
+    let long = "a".repeat(150);
+    fs::hard_link(place.tree().join("hello"), place.tree().join(&long)).unwrap();
+    let said = archive_as_it_is(&place, "ustar", 2);
+    assert!(said.contains(&long) && !said.contains("hello"), "{said}");
+    let list = Run::new("tar").arg("-tf").arg(place.path("archive"));
+    let names = stdout(&list.succeed());
+    assert!(
+        names.contains("hello") && names.contains("sub/hard"),
+        "{names}"
+    );
+    assert!(!names.contains(&long), "{names}");
+}
+
+#[test]
+fn digests_of_mtree_have_the_names_that_libarchive_reads() {
+    let place = Place::new();
+    let run = dwarfsextract().arg("-i").arg(place.image());
+    let run = run.args(["-f", "mtree", "--format-options=rmd160,sha1"]);
+    let list = stdout(&run.succeed());
+    assert!(
+        list.contains(" rmd160digest=") && list.contains(" sha1digest="),
+        "{list}"
+    );
+}
+
+#[test]
+fn partial_files_have_names_of_their_own() {
+    let place = Place::new();
+    let noise = |seed: u32| -> Vec<u8> {
+        let next = |state: &mut u32| {
+            *state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            Some((*state >> 24) as u8)
+        };
+        std::iter::repeat_n((), 5000)
+            .scan(seed, |state, ()| next(state))
+            .collect()
+    };
+    let long = "n".repeat(250);
+    for (seed, name) in (1..).zip(["f", "f.partial", &long]) {
+        fs::write(place.tree().join(name), noise(seed)).unwrap();
+    }
+    let run = mkdwarfs().current_dir(&place.path(""));
+    run.args(["-i", "tree", "-o", "image", "-l0"]).succeed();
+    let mut bytes = fs::read(place.path("image")).unwrap();
+    bytes[200] ^= 1;
+    fs::write(place.path("image"), bytes).unwrap();
+    fs::create_dir(place.path("out")).unwrap();
+    let run = dwarfsextract().current_dir(&place.path(""));
+    run.args(["-i", "image", "-o", "out", "--salvage", "--salvage-partial"])
+        .args(["--salvage-report", "report"])
+        .expect_code(2);
+    let report = fs::read_to_string(place.path("report")).unwrap();
+    let report: serde_json::Value = serde_json::from_str(&report).unwrap();
+    let lost = report["lost_files"].as_array().unwrap();
+    let mut written: Vec<&str> = lost
+        .iter()
+        .map(|file| file["written_as"].as_str().unwrap())
+        .collect();
+    for name in &written {
+        let path = place.path("out").join(name.replace("\\n", "\n"));
+        assert!(path.is_file(), "{name}");
+    }
+    written.sort_unstable();
+    written.dedup();
+    assert_eq!(written.len(), lost.len());
+    assert!(lost.len() >= 3, "{report}");
 }

@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use durin_testkit::run::{Outcome, Run};
 use serde_json::Value;
 
-use crate::support::{Place, TIME, durin, fails_with, stdout};
+use crate::support::{Place, TIME, durin, fails_with, mkdwarfs, stdout};
 
 /// A command on the image of a place.
 pub(crate) fn command(place: &Place, name: &str, arguments: &[&str]) -> Run {
@@ -72,8 +72,11 @@ fn what_is_not_there_is_reported_and_the_rest_done() {
         );
         assert!(!outcome.stdout.is_empty(), "{name}");
     }
-    let run = command(&place, "cat", &["image.dwarfs", "hello/x"]);
-    fails_with(run, "hello/x: Not a directory");
+    // As in a mounted image.
+    for path in ["hello/x", "hello/.", "hello/..", "sub/copy/../../hello"] {
+        let run = command(&place, "stat", &["image.dwarfs", path]);
+        fails_with(run, &format!("{path}: Not a directory"));
+    }
     fails_with(command(&place, "ls", &["absent"]), "cannot open 'absent'");
     fails_with(command(&place, "ls", &[]), "IMAGE");
 }
@@ -140,6 +143,7 @@ fn find_by_conditions() {
         "sub/copy\nsub/hard\nsub/odd\\nname\n",
     );
     check(&["--newer-than", TIME], "");
+    check(&["--older-than", TIME], "");
     check(&["--count"], "8\n");
     check(&["sub/empty"], "sub/empty\n");
     check(&["--name", "odd*", "-print0"], "sub/odd\nname\0");
@@ -151,6 +155,26 @@ fn find_by_conditions() {
         command(&place, "find", &["image.dwarfs", "--name", "["]),
         "bad pattern",
     );
+}
+
+#[test]
+fn fractions_of_a_second_make_newer() {
+    let place = Place::new();
+    let file = fs::File::open(place.tree().join("hello")).unwrap();
+    let seconds = TIME.parse::<u64>().unwrap();
+    let time = std::time::UNIX_EPOCH + std::time::Duration::new(seconds, 987);
+    file.set_modified(time).unwrap();
+    let run = mkdwarfs().current_dir(&place.path(""));
+    run.args(["-i", "tree", "-o", "image.dwarfs", "-l1"])
+        .arg("--time-resolution=1ns")
+        .succeed();
+    let newer = |time: u64| {
+        let time = time.to_string();
+        let arguments = ["image.dwarfs", "hello", "--newer-than", &time];
+        shown(&place, "find", &arguments)
+    };
+    assert_eq!(newer(seconds), "hello\n");
+    assert_eq!(newer(seconds + 1), "");
 }
 
 #[test]

@@ -14,6 +14,7 @@ mod dwarfsck_json;
 mod dwarfsextract;
 mod dying_disk;
 mod everyday;
+mod extract_over;
 mod help;
 mod linking;
 mod mkdwarfs;

@@ -137,6 +137,14 @@ impl Cpio {
     }
 }
 
+/// Bytes that follow the header.
+fn size(body: &Body<'_>) -> u64 {
+    match body {
+        Body::Target(target) => target.len() as u64,
+        body => body.stored_len(),
+    }
+}
+
 impl Format for Cpio {
     fn links(&self) -> Links {
         match self.dialect {
@@ -149,18 +157,19 @@ impl Format for Cpio {
         true
     }
 
-    fn begin(&mut self, member: &Member<'_>, out: &mut Output<'_>) -> Result<()> {
-        let attr = member.attr;
-        let size = match member.body {
-            Body::Target(target) => target.len() as u64,
-            ref body => body.stored_len(),
-        };
-        if size > self.size_max() {
+    fn accepts(&self, body: &Body<'_>) -> Result<()> {
+        let (size, size_max) = (size(body), self.size_max());
+        if size > size_max {
             return Err(Error::invalid_input(format!(
-                "{size} bytes are more than the {} that the format can hold; pax can hold them",
-                self.size_max()
+                "{size} bytes are more than the {size_max} that the format can hold; pax can hold them"
             )));
         }
+        Ok(())
+    }
+
+    fn begin(&mut self, member: &Member<'_>, out: &mut Output<'_>) -> Result<()> {
+        self.accepts(&member.body)?;
+        let attr = member.attr;
         let path = if member.path == TRAILER {
             [b"./", member.path].concat()
         } else {
@@ -181,7 +190,7 @@ impl Format for Cpio {
                 _ => member.nlink,
             },
             mtime: self.time(attr.mtime.sec),
-            size,
+            size: size(&member.body),
             rdev,
             path: &path,
         };

@@ -75,6 +75,15 @@ pub(super) trait Format {
         Prepare::Plain
     }
 
+    /// Whether a member with that content can be begun, asked before names of it are stored whose content comes later.
+    ///
+    /// # Errors
+    /// Those of [`Self::begin`] that come of the content.
+    fn accepts(&self, body: &Body<'_>) -> Result<()> {
+        let _ = body;
+        Ok(())
+    }
+
     /// Begins a member.
     ///
     /// # Errors

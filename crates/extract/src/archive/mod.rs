@@ -289,7 +289,7 @@ impl Archive<'_, '_> {
 
     /// Begins the file that is announced.
     fn begin(&mut self, files: &Files, open: &mut Open) -> Result<()> {
-        let head = match std::mem::take(open) {
+        let mut head = match std::mem::take(open) {
             Open::Announced(head) => head,
             other => {
                 *open = other;
@@ -297,28 +297,48 @@ impl Archive<'_, '_> {
             }
         };
         let entries = files.entries(head.group);
-        let Some(entry) = entries.get(head.name) else {
-            return Ok(());
-        };
+        let body = Body::Data(&head.layout);
         if self.format.links() == Links::LastHasContent {
+            if let Err(error) = self.format.accepts(&body) {
+                return self.give_up(files, head.group, error);
+            }
             for other in entries.iter().skip(1) {
                 self.link(other, &head, entries.len(), Body::Later)?;
             }
         }
-        let begun = self.format.begin(
-            &Member {
-                path: &self.run.plan.path(entry),
-                attr: &head.attr,
-                body: Body::Data(&head.layout),
-                nlink: count(entries.len()),
-            },
-            &mut self.out,
-        );
-        match begun {
-            Ok(()) => *open = Open::Begun(head),
-            Err(error) => self.give_up(files, head.group, error)?,
+        // Where the other names refer to one of them, that can be any whose path fits the format.
+        let count_max = match self.format.links() {
+            Links::Named => usize::MAX,
+            Links::LastHasContent | Links::AllHaveContent => 1,
+        };
+        let mut errors = Vec::new();
+        for (name, entry) in entries.iter().enumerate().skip(head.name).take(count_max) {
+            let begun = self.format.begin(
+                &Member {
+                    path: &self.run.plan.path(entry),
+                    attr: &head.attr,
+                    body: Body::Data(&head.layout),
+                    nlink: count(entries.len()),
+                },
+                &mut self.out,
+            );
+            match begun {
+                Ok(()) => {
+                    for (entry, error) in entries.iter().zip(errors) {
+                        self.skip(error, &self.run.plan.shown(entry))?;
+                    }
+                    head.name = name;
+                    *open = Open::Begun(head);
+                    return Ok(());
+                }
+                Err(error) if self.out.has_failed() => return Err(error),
+                Err(error) => errors.push(error),
+            }
         }
-        Ok(())
+        match errors.into_iter().next() {
+            Some(error) => self.give_up(files, head.group, error),
+            None => Ok(()),
+        }
     }
 
     /// Ends the file that is open, if there is one, and adds its other names.
@@ -342,14 +362,15 @@ impl Archive<'_, '_> {
             },
             &mut self.out,
         )?;
-        if head.name > 0 {
+        let links = self.format.links();
+        if links == Links::AllHaveContent && head.name > 0 {
             add(&self.run.counts.links);
             return Ok(());
         }
         add(&self.run.counts.files);
         add(&self.run.stats.files_done);
-        if self.format.links() == Links::Named {
-            for other in entries.iter().skip(1) {
+        if links == Links::Named {
+            for other in entries.iter().skip(head.name + 1) {
                 self.link(other, &head, entries.len(), Body::LinkTo(&path))?;
             }
         }

@@ -64,8 +64,7 @@ impl Mtree {
                 set("nlink", member.nlink.to_string().as_bytes());
                 set("size", attr.size.to_string().as_bytes());
                 for (digest, value) in self.digests.iter().zip(&self.found) {
-                    let key = format!("{}digest", digest.name());
-                    set(&key, digest::hex(value).as_bytes());
+                    set(&keyword(*digest), digest::hex(value).as_bytes());
                 }
             }
             Body::Empty if matches!(attr.kind, FileKind::CharDevice | FileKind::BlockDevice) => {
@@ -76,6 +75,14 @@ impl Mtree {
         }
         line.push(b'\n');
         line
+    }
+}
+
+/// The keyword of a digest. One has another name here, and libarchive reads no other.
+fn keyword(digest: Digest) -> String {
+    match digest.name() {
+        "ripemd160" => "rmd160digest".to_owned(),
+        name => format!("{name}digest"),
     }
 }
 

@@ -10,7 +10,9 @@ mod losses;
 mod raw;
 mod scan;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -168,6 +170,13 @@ pub fn salvage(
             &mut keep,
         )?;
         salvaged.report.errors += report.errors;
+        for file in &mut lost {
+            let is_missing = |path: &mut Vec<u8>| {
+                let path = target.join(OsStr::from_bytes(path));
+                path.symlink_metadata().is_err()
+            };
+            file.partial.take_if(is_missing);
+        }
     }
     for file in &lost {
         events.error(&file.describe());
@@ -277,6 +286,7 @@ fn keep_lost(image: &Image, plan: &mut Plan, lost: &mut [LostFile]) {
         .enumerate()
         .filter_map(|(place, file)| Some((file.paths.first()?.clone(), place)))
         .collect();
+    let mut given = HashSet::new();
     let entries = std::mem::take(&mut plan.entries);
     for mut entry in entries {
         let Some(file) = by_path
@@ -286,17 +296,34 @@ fn keep_lost(image: &Image, plan: &mut Plan, lost: &mut [LostFile]) {
             continue;
         };
         let dir = plan.dirs.get(entry.dir as usize).map(|dir| dir.entry.inode);
-        let is_taken = |name: &[u8]| {
+        let is_in_image = |name: &[u8]| {
             dir.is_some_and(|dir| image.lookup(dir, name).is_ok_and(|found| found.is_some()))
         };
-        let mut name = [plan.name(&entry), SUFFIX.as_bytes()].concat();
-        while is_taken(&name) {
-            name.extend_from_slice(SUFFIX.as_bytes());
+        let mut suffix = SUFFIX.as_bytes().to_vec();
+        let mut name = with_suffix(plan.name(&entry), &suffix);
+        while is_in_image(&name) || given.contains(&(entry.dir, name.clone())) {
+            suffix.extend_from_slice(SUFFIX.as_bytes());
+            name = with_suffix(plan.name(&entry), &suffix);
         }
         plan.rename(&mut entry, &name);
+        given.insert((entry.dir, name));
         file.partial = Some(plan.path(&entry));
         plan.entries.push(entry);
     }
+}
+
+/// A name with a suffix, without as much of its end as would make it too long for file systems.
+fn with_suffix(name: &[u8], suffix: &[u8]) -> Vec<u8> {
+    const NAME_LEN_MAX: usize = 255;
+    let is_within_char = |at: usize| name.get(at).is_some_and(|byte| byte & 0xC0 == 0x80);
+    let mut len = name.len();
+    if len + suffix.len() > NAME_LEN_MAX {
+        len = NAME_LEN_MAX.saturating_sub(suffix.len());
+        while len > 0 && is_within_char(len) {
+            len -= 1;
+        }
+    }
+    [name.get(..len).unwrap_or(name), suffix].concat()
 }
 
 impl LostFile {
