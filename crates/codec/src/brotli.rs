@@ -32,11 +32,8 @@ impl BrotliOptions {
         })
     }
 
-    pub(crate) fn encoder(&self, block_len: usize) -> BrotliEncoder {
-        BrotliEncoder {
-            quality: self.quality,
-            window_log2: self.window_log2_for(block_len),
-        }
+    pub(crate) fn encoder(&self) -> BrotliEncoder {
+        BrotliEncoder(self.clone())
     }
 
     /// A window larger than the data takes memory and saves nothing.
@@ -65,10 +62,7 @@ impl fmt::Display for BrotliOptions {
     }
 }
 
-pub(crate) struct BrotliEncoder {
-    quality: u32,
-    window_log2: u32,
-}
+pub(crate) struct BrotliEncoder(BrotliOptions);
 
 impl Encoder for BrotliEncoder {
     fn encode(&mut self, data: &[u8], out: &mut Vec<u8>) -> Result<()> {
@@ -78,10 +72,11 @@ impl Encoder for BrotliEncoder {
         zeroed(out, prefix.len() + bound)?;
         out.splice(..prefix.len(), prefix.iter().copied());
 
+        let window_log2 = self.0.window_log2_for(data.len());
         let mut params = BrotliEncoderInitParams();
-        params.quality = self.quality.cast_signed();
-        params.lgwin = self.window_log2.cast_signed();
-        params.large_window = self.window_log2 > PLAIN_WINDOW_LOG2_MAX;
+        params.quality = self.0.quality.cast_signed();
+        params.lgwin = window_log2.cast_signed();
+        params.large_window = window_log2 > PLAIN_WINDOW_LOG2_MAX;
         params.size_hint = data.len();
         let mut state = BrotliEncoderStateStruct::new(StandardAlloc::default());
         state.params = params;

@@ -222,6 +222,9 @@ impl LzmaOptions {
 
     /// What is used unless a block has a better one.
     fn model(&self) -> Model {
+        if self.tune {
+            return Model::DEFAULT.around(self.given());
+        }
         Model::DEFAULT.but(self.given())
     }
 }

@@ -132,7 +132,7 @@ impl Spec {
             Algorithm::Lz4hc(options) => Box::new(options.encoder()),
             Algorithm::Zstd(options) => Box::new(options.encoder(block_len)?),
             Algorithm::Lzma(options) => Box::new(options.encoder(block_len, crew)?),
-            Algorithm::Brotli(options) => Box::new(options.encoder(block_len)),
+            Algorithm::Brotli(options) => Box::new(options.encoder()),
             Algorithm::Flac(options) => Box::new(options.encoder(metadata)?),
             Algorithm::Ricepp(options) => Box::new(options.encoder(metadata)?),
         })

@@ -77,6 +77,7 @@ impl ZstdOptions {
         }
         Ok(ZstdEncoder {
             context,
+            options: self.clone(),
             probe: if self.tune { Probe::new() } else { None },
         })
     }
@@ -95,6 +96,25 @@ impl ZstdOptions {
         parameters
     }
 
+    /// The table of `long` for data of this length where `lhrlog` says how many positions have an entry, as log2.
+    ///
+    /// Left to itself, the library subtracts without a look at which is larger, and makes the largest table there is.
+    fn long_hash_log(&self, len: usize) -> Option<u32> {
+        if !self.long || self.raw(Parameter::ZSTD_c_ldmHashLog).is_some() {
+            return None;
+        }
+        let rate = self.raw(Parameter::ZSTD_c_ldmHashRateLog)?;
+        let window = self.raw(Parameter::ZSTD_c_windowLog).unwrap_or(30);
+        let window = window.min(long_window_log2(len));
+        Some(window.saturating_sub(rate).clamp(6, 30))
+    }
+
+    /// What the user has said of a parameter.
+    fn raw(&self, parameter: Parameter) -> Option<u32> {
+        let mut given = RAW_KEYS.iter().zip(self.raw);
+        given.find_map(|(key, value)| value.filter(|_| key.parameter == parameter))
+    }
+
     #[expect(unsafe_code, reason = "the safe wrapper has no estimates")]
     pub(crate) fn encoder_bytes(&self, block_len: usize) -> u64 {
         // SAFETY: a function from integers to integers, defined for all of them.
@@ -110,11 +130,13 @@ impl ZstdOptions {
         }
         // SAFETY: as above; the values are in the ranges of the library.
         let tables = unsafe { zstd_sys::ZSTD_estimateCCtxSize_usingCParams(parameters) };
-        // An entry of eight bytes in the hash table of `long` for each 128 bytes of window, its default.
-        let long = if self.long {
-            block_len / 16 + (1 << 20)
-        } else {
-            0
+        // The hash table of `long` has entries of eight bytes, by default one for each 128 bytes of window.
+        let hash_log = self.raw(Parameter::ZSTD_c_ldmHashLog);
+        let long = match hash_log.or_else(|| self.long_hash_log(block_len)) {
+            _ if !self.long => 0,
+            // Beside it there is a byte for each bucket.
+            Some(hash_log) => (9 << hash_log) + (1 << 20),
+            None => block_len / 16 + (1 << 20),
         };
         let tune = if self.tune {
             Probe::bytes(block_len)
@@ -162,11 +184,16 @@ fn long_window_log2(block_len: usize) -> u32 {
 
 pub(crate) struct ZstdEncoder {
     context: Context,
+    options: ZstdOptions,
     probe: Option<Probe>,
 }
 
 impl Encoder for ZstdEncoder {
     fn encode(&mut self, data: &[u8], out: &mut Vec<u8>) -> Result<()> {
+        if let Some(hash_log) = self.options.long_hash_log(data.len()) {
+            let hash_log = hash_log.cast_signed();
+            self.context.set(Parameter::ZSTD_c_ldmHashLog, hash_log)?;
+        }
         // In one call, so that the frame tells its content size and the window is no larger than the data.
         self.context.compress(data, out)
     }
@@ -425,4 +452,41 @@ fn wrong_len() -> Error {
 
 fn failure(code: zstd_safe::ErrorCode, kind: fn(String) -> Error) -> Error {
     kind(format!("zstd: {}", zstd_safe::get_error_name(code)))
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> ZstdOptions {
+        ZstdOptions::parse(&mut Options::parse(text).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn the_table_of_long_is_no_larger_than_its_window_asks_for() {
+        let hash_log = |text: &str, len| parse(text).long_hash_log(len);
+        for (rate, len, expect) in [
+            (13, 3000, 6),
+            (7, 1 << 20, 13),
+            (0, 1 << 24, 24),
+            (25, 0, 6),
+        ] {
+            let found = hash_log(&format!("zstd:long:lhrlog={rate}"), len);
+            assert_eq!(found, Some(expect), "{rate} {len}");
+        }
+        assert_eq!(hash_log("zstd:long:lhrlog=4:wlog=20", 1 << 24), Some(16));
+        for text in ["zstd:lhrlog=13", "zstd:long", "zstd:long:lhrlog=9:lhlog=20"] {
+            assert_eq!(hash_log(text, 3000), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn the_table_of_long_is_counted() {
+        let bytes = |text: &str| parse(text).encoder_bytes(1 << 20);
+        let plain = bytes("zstd:level=3:long");
+        assert!(bytes("zstd:level=3:long:lhlog=24") >= plain + (7 << 24));
+        assert!(bytes("zstd:level=3:long:lhrlog=0") >= plain + (7 << 20));
+        assert!(bytes("zstd:level=3:lhlog=28") < plain);
+    }
 }

@@ -56,10 +56,16 @@ pub(crate) fn first_literals(input: &Input<'_>, at: usize) -> usize {
 
 /// How many positions from `at` on, up to `count`, have no match of `len` bytes.
 fn unmatched(input: &Input<'_>, at: usize, count: usize, len: u32) -> usize {
-    let end = input.data.len().min(at + count);
+    let data_len = input.data.len();
+    let end = data_len.min(at + count);
+    // In the largest blocks the finder does not tell how long such matches are.
+    let known_max = input.finder.len_known_max();
     let is_unmatched = |at: &usize| {
         let [longest, _] = input.finder.at(*at);
-        longest.is_none_or(|found| found.len < len)
+        longest.is_none_or(|found| {
+            let is_short = found.len < len;
+            is_short && (found.len < known_max || input.len_of(found, *at, data_len - *at) < len)
+        })
     };
     (at..end).take_while(is_unmatched).count()
 }
@@ -70,4 +76,37 @@ fn squares(step: &[u8]) -> u32 {
         counts[usize::from(*byte)] += 1;
     }
     counts.iter().map(|count| count * count).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Crew;
+    use crate::finder::Finder;
+
+    #[test]
+    fn noise_that_comes_again_is_none_in_blocks_of_any_length() {
+        let mut state = 1_u32;
+        let next = |()| {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            (state >> 24) as u8
+        };
+        let once: Vec<u8> = std::iter::repeat_n((), 20_000).map(next).collect();
+        let data = [once.as_slice(), &once].concat();
+        for block_len in [data.len(), 1 << 25, 1 << 29, 1 << 30] {
+            let mut finder = Finder::default();
+            finder.fill(&data, &Crew::alone()).expect("memory");
+            finder.keep_as_of(block_len);
+            let input = Input {
+                data: &data,
+                finder: &finder,
+                distance_max: 1 << 20,
+                nice_len: 64,
+            };
+            let look =
+                [literals, first_literals].map(|look| [look(&input, 100), look(&input, 20_100)]);
+            assert_eq!(look, [[LITERALS_MAX, 0]; 2], "{block_len}");
+            assert_eq!(end(&input, 20_100), 20_100, "{block_len}");
+        }
+    }
 }

@@ -3,7 +3,7 @@
 //! A thread that panicked while holding one of our locks left a cache behind and no half-made invariant,
 //! so poisoning is ignored.
 
-pub(crate) use std::sync::atomic::{AtomicU64, Ordering};
+pub(crate) use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 pub(crate) use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
 
 /// Can be handed over to those who wait for it (`RwLockWriteGuard::bump`). One of the standard library goes to whoever asks

@@ -50,6 +50,16 @@ impl Model {
         }
     }
 
+    /// As [`Self::but`], where what is not given makes room for what is.
+    pub(super) fn around(self, given: lzma2::Given) -> Self {
+        let model = self.but(given);
+        let lc_max = LC_LP_MAX.saturating_sub(model.lp);
+        Self {
+            lc: given.lc.unwrap_or(model.lc.min(lc_max)),
+            ..model
+        }
+    }
+
     pub(super) fn with(self, filter: Filter) -> Self {
         Self {
             filter: Some(filter),
@@ -57,6 +67,9 @@ impl Model {
         }
     }
 }
+
+/// The most that `lc` and `lp` are together.
+const LC_LP_MAX: u32 = 4;
 
 /// Text has no alignment, and its letters say much about the next one.
 const TEXT_MODELS: [Model; 2] = [Model::new(4, 0, 0), Model::new(3, 0, 0)];
@@ -96,7 +109,7 @@ pub(super) fn choose(
 ) -> Result<Model> {
     let sample = sample(data);
     let given = choices.given;
-    let default = Model::DEFAULT.but(given);
+    let default = Model::DEFAULT.around(given);
     let is_text = is_text(&sample);
     let mut filters: Vec<Filter> = Vec::new();
     let mut distance = None;
@@ -220,7 +233,7 @@ impl<'a> Trials<'a> {
         let limit = best.1 - least.min(best.1);
         let first = best.0;
         for model in models {
-            if model == first || model.lc + model.lp > 4 {
+            if model == first || model.lc + model.lp > LC_LP_MAX {
                 continue;
             }
             let len = self.len_with(model)?;

@@ -158,3 +158,41 @@ fn tuning_finds_the_filter_and_keeps_what_is_given() {
         .unwrap();
     assert!(error.to_string().contains("lc + lp"), "{error}");
 }
+
+#[test]
+fn what_an_encoder_was_made_for_changes_nothing() {
+    let data: Vec<u8> = (0..9000_u32)
+        .map(|n| (n / 11).wrapping_mul(n).to_le_bytes()[1])
+        .collect();
+    for text in [
+        "brotli",
+        "brotli:quality=4",
+        "brotli:quality=5:lgwin=30",
+        "zstd:level=3",
+        "zstd:level=3:long:lhrlog=4",
+        "zstd:level=3:long:lhrlog=13",
+        "lzma:level=9:tune",
+        "lz4hc",
+    ] {
+        let spec = Spec::parse(text).unwrap();
+        let [small, large] = [data.len(), 1 << 22].map(|block_len| {
+            let mut out = Vec::new();
+            let mut encoder = spec.encoder(block_len, None).unwrap();
+            encoder.encode(&data, &mut out).unwrap();
+            out
+        });
+        assert!(small == large, "{text}");
+    }
+}
+
+#[test]
+fn tuning_makes_room_for_what_is_given() {
+    for text in ["lzma:tune:lp=2", "lzma:tune:lp=4", "lzma:tune:lc=2:lp=2"] {
+        let spec = Spec::parse(text).unwrap();
+        assert!(spec.encoder(1 << 16, None).is_ok(), "{text}");
+    }
+    for text in ["lzma:lp=2", "lzma:tune:lc=3:lp=2"] {
+        let spec = Spec::parse(text).unwrap();
+        assert!(spec.encoder(1 << 16, None).is_err(), "{text}");
+    }
+}

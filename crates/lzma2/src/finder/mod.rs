@@ -169,6 +169,19 @@ impl Finder {
         self.packing.len_max().min(DEPTH_MAX as u32)
     }
 
+    /// Keeps what a block of that length would have kept of the matches.
+    #[cfg(test)]
+    pub(crate) fn keep_as_of(&mut self, len: usize) {
+        let (before, after) = (self.packing, Packing::for_len(len));
+        for packed in &mut self.table {
+            let both = packed.get_mut();
+            let [longest, near] = [*both as u32, (*both >> 32) as u32]
+                .map(|packed| before.unpack(packed).map_or(0, |found| after.pack(found)));
+            *both = u64::from(near) << 32 | u64::from(longest);
+        }
+        self.packing = after;
+    }
+
     fn fill_run(&mut self, run: &runs::Run) {
         for position in run.inner() {
             let found = Found {

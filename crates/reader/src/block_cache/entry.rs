@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 use std::sync::Arc;
+use std::time::Duration;
 
 use durin_codec::Packed;
 use durin_format::section::CompressionType;
@@ -14,7 +15,7 @@ use super::shared::{check_end, place};
 use super::slot::Failure;
 use super::state::{Rest, State};
 use super::work::Work;
-use crate::sync::{AtomicU64, Mutex, Ordering, RwLock, RwLockWriteGuard, lock};
+use crate::sync::{AtomicBool, AtomicU64, Mutex, Ordering, RwLock, RwLockWriteGuard, lock};
 use crate::target::ReadTarget;
 
 /// Pieces of a block are kept in place of it when they are no more than this part of it.
@@ -40,6 +41,8 @@ pub(super) struct Entry {
     packed_age: AtomicU64,
     /// Threads that are decoding it.
     busy: AtomicU64,
+    /// Whether one of them reads its payload, which takes as long as the disk or the network does.
+    is_opening: AtomicBool,
     account: Mutex<Account>,
     memory: CacheMemory,
 }
@@ -89,6 +92,7 @@ impl Entry {
             comebacks: AtomicU64::new(0),
             read: AtomicU64::new(0),
             busy: AtomicU64::new(0),
+            is_opening: AtomicBool::new(false),
             account: Mutex::new(Account::default()),
             memory,
         }
@@ -132,6 +136,23 @@ impl Entry {
         target: &mut dyn ReadTarget,
     ) -> Result<bool> {
         self.state.read().give(offset, len, target)
+    }
+
+    /// As [`Self::give`], but also false where a thread reads the payload: a step of decoding is waited for, a disk is not.
+    pub(super) fn give_soon(
+        &self,
+        offset: u64,
+        len: usize,
+        target: &mut dyn ReadTarget,
+    ) -> Result<bool> {
+        /// Some steps of decoding.
+        const LOOK_AGAIN: Duration = Duration::from_millis(5);
+        while !self.is_opening.load(Ordering::Relaxed) {
+            if let Some(state) = self.state.try_read_for(LOOK_AGAIN) {
+                return state.give(offset, len, target);
+            }
+        }
+        Ok(false)
     }
 
     /// Decodes until `len` bytes from `offset` on are there, and gives them.
@@ -297,7 +318,10 @@ impl Entry {
         let result = match state {
             State::Fresh | State::Kept(_) | State::Packed(_) => {
                 self.packed_age.store(0, Ordering::Relaxed);
-                work.open().map(|opened| *state = opened)
+                self.is_opening.store(true, Ordering::Relaxed);
+                let opened = work.open();
+                self.is_opening.store(false, Ordering::Relaxed);
+                opened.map(|opened| *state = opened)
             }
             State::Partial {
                 decoder,

@@ -51,7 +51,7 @@ impl Shared {
         let given = self
             .entries
             .find(block)
-            .map(|entry| entry.give(offset, len, target));
+            .map(|entry| entry.give_soon(offset, len, target));
         if !given.unwrap_or(Ok(false))? {
             timer.discard();
             return Ok(Ready::No);

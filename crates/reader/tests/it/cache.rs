@@ -1,13 +1,13 @@
 //! Reads at any place by any number of threads give the same bytes, within the bound of the cache.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex};
 
 use durin_format::section::{CompressionType, SectionType};
 use durin_format::{BlockIndex, ErrorKind, InodeNum};
 use durin_reader::perfmon::{Component, Operation, Perfmon};
-use durin_reader::{CacheOptions, FileKind, Image, ImageOptions, Place};
-use durin_source::OpenMode;
+use durin_reader::{CacheOptions, FileKind, Filling, Image, ImageOptions, Place};
+use durin_source::{MemorySource, OpenMode, Source};
 use durin_testkit::require;
 use durin_testkit::vectors::Vectors;
 
@@ -69,6 +69,74 @@ fn is_stored(image: &Image, section: &durin_reader::Section) -> bool {
     let number = durin_format::SectionNum(section.number);
     let header = image.section_header(number).unwrap();
     header.compression == CompressionType::None
+}
+
+/// A disk that gives nothing for as long as it is told to wait.
+#[derive(Debug)]
+struct Stalled {
+    image: MemorySource,
+    waits: Mutex<bool>,
+    changed: Condvar,
+    waiting: AtomicUsize,
+}
+
+impl Stalled {
+    fn set(&self, waits: bool) {
+        *self.waits.lock().unwrap() = waits;
+        self.changed.notify_all();
+    }
+}
+
+impl Source for Stalled {
+    fn len(&self) -> u64 {
+        self.image.len()
+    }
+
+    fn name(&self) -> &'static str {
+        "stalled"
+    }
+
+    fn read_at(&self, offset: u64, buf: &mut [u8]) -> std::io::Result<usize> {
+        let mut waits = self.waits.lock().unwrap();
+        self.waiting
+            .fetch_add(usize::from(*waits), Ordering::Relaxed);
+        while *waits {
+            waits = self.changed.wait(waits).unwrap();
+        }
+        drop(waits);
+        self.image.read_at(offset, buf)
+    }
+}
+
+#[test]
+fn what_is_not_ready_is_told_while_another_thread_waits_for_the_disk() {
+    let vectors = require!(Vectors::find());
+    let image = std::fs::read(vectors.image("generated", "lzma-S15")).unwrap();
+    let source = Arc::new(Stalled {
+        image: MemorySource::new(image),
+        waits: Mutex::new(false),
+        changed: Condvar::new(),
+        waiting: AtomicUsize::new(0),
+    });
+    let image = Image::open(Arc::clone(&source) as Arc<dyn Source>, &quick()).unwrap();
+    let is_compressed = |inode: &InodeNum| compressed_blocks(&image, *inode) == Some(1);
+    let inodes = image.files_in_data_order().unwrap();
+    let inode = inodes.into_iter().find(is_compressed).unwrap();
+    source.set(true);
+    std::thread::scope(|scope| {
+        let reader = scope.spawn(|| image.read_at(inode, 0, &mut [0; 10]).unwrap());
+        while source.waiting.load(Ordering::Relaxed) == 0 {
+            std::thread::yield_now();
+        }
+        // It would wait for as long as the disk is told to wait, which is until it has returned.
+        let mut buf = [0; 10];
+        let ready = image.read_ready(inode, 0, 10, &mut Filling(&mut buf));
+        source.set(false);
+        assert!(matches!(ready, Ok(None)));
+        assert!(reader.join().unwrap() > 0);
+        let ready = image.read_ready(inode, 0, 10, &mut Filling(&mut buf));
+        assert!(matches!(ready, Ok(Some(1..))));
+    });
 }
 
 /// Numbers that look random and are the same each time.
