@@ -223,6 +223,7 @@ pub(crate) fn kind_name(kind: FileKind) -> &'static str {
     match kind {
         FileKind::CharDevice | FileKind::BlockDevice => "device",
         FileKind::Socket => "socket",
+        FileKind::Symlink => "symlink",
         _ => "fifo",
     }
 }

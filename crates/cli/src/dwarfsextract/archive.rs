@@ -8,7 +8,7 @@ use durin_writer::output::{AtomicFile, Overwrite};
 
 use super::Job;
 use super::options::Options;
-use crate::common::exit::Failure;
+use crate::common::exit::{self, Failure};
 use crate::common::output;
 
 /// Writes the archive.
@@ -49,7 +49,15 @@ fn to_stdout(
     output::refuse_terminal("an archive")?;
     // Not through the standard library's buffer, which looks for line breaks.
     let mut out = output::raw_stdout().map_err(output::write_failed)?;
-    job.watched(options, || fill(job, archive, &mut out))
+    let written = job.watched(options, || fill(job, archive, &mut out));
+    // The beginning of an archive is none, also for a reader who wanted no more.
+    written.map_err(|failure| match failure {
+        Failure::BrokenPipe => Failure::Code(
+            exit::FAILURE,
+            "cannot write to standard output: Broken pipe; the archive is not complete".to_owned(),
+        ),
+        failure => failure,
+    })
 }
 
 fn fill(

@@ -24,7 +24,7 @@ use crate::common::exit::{self, Failure};
 use crate::common::logger::Logger;
 use crate::common::measuring::Measuring;
 use crate::common::program::{self, Program};
-use crate::common::{arguments, banner, duration, image, progress, signals, size};
+use crate::common::{arguments, duration, image, progress, signals, size};
 
 use options::Options;
 
@@ -106,7 +106,7 @@ fn start_fields(options: &Options, job: &Job<'_>) -> Value {
     json!({
         "schema": 1,
         "program": Dwarfsextract::NAME,
-        "version": banner::release(),
+        "version": env!("CARGO_PKG_VERSION"),
         "process": std::process::id(),
         "input": shown(&options.basic.input),
         "output": options.basic.output.as_deref().map(shown),

@@ -116,11 +116,14 @@ pub(super) fn meant<'a>(mounts: &'a [MountedImage], target: &Path) -> Vec<&'a Mo
     let canonical = target.canonicalize().unwrap_or_else(|_| absolute.clone());
     let is_target = |path: &Path| path == absolute || path == canonical;
     let is_on_top = |mount: &&MountedImage| !mount.is_covered && is_target(&mount.mountpoint);
+    // The kernel keeps an image's path as it was given.
+    let is_image =
+        |path: &Path| is_target(path) || path.canonicalize().is_ok_and(|path| is_target(&path));
     match mounts.iter().find(is_on_top) {
         Some(mount) => vec![mount],
         None => mounts
             .iter()
-            .filter(|mount| is_target(&mount.image))
+            .filter(|mount| is_image(&mount.image))
             .collect(),
     }
 }

@@ -39,6 +39,7 @@ pub(super) fn parse(spec: &str) -> Result<Order, Failure> {
 /// Options of the form `max-children=N:max-cluster-size=N`.
 fn nilsimsa(options: Option<&str>) -> Result<Order, Failure> {
     let mut limits = NilsimsaOptions::default();
+    let mut given = Vec::new();
     for option in options.into_iter().flat_map(|options| options.split(':')) {
         let unknown = || {
             Failure::Usage(format!(
@@ -51,6 +52,12 @@ fn nilsimsa(options: Option<&str>) -> Result<Order, Failure> {
             "max-cluster-size" => &mut limits.max_cluster_size,
             _ => return Err(unknown()),
         };
+        if given.contains(&name) {
+            return Err(Failure::Usage(format!(
+                "--order=nilsimsa: {name} is given twice"
+            )));
+        }
+        given.push(name);
         let number = size::parse(value).map_err(Failure::Usage)?;
         // More than there can be files is no limit.
         *limit = u32::try_from(number).unwrap_or(u32::MAX);
@@ -123,6 +130,7 @@ mod tests {
         check("nilsimsa:", "unknown option ''");
         check("nilsimsa:depth=3", "unknown option 'depth=3'");
         check("nilsimsa:max-children=0", "at least 1");
+        check("nilsimsa:max-children=1:max-children=2", "given twice");
         check("nilsimsa:max-children=many", "a size is a number");
         check("size", "unknown order");
         check("path:x=1", "takes no options");

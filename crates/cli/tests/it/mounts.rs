@@ -9,7 +9,7 @@ use durin_testkit::skip::{is_root, skipped};
 use serde_json::Value;
 
 use crate::everyday::{command, records, with_image};
-use crate::support::{Place, fails_with};
+use crate::support::{Place, dwarfs, fails_with};
 
 /// `durin mounts` asks all drivers, and while it does, a mount is in use: these tests wait for each other.
 static ONE_BY_ONE: Mutex<()> = Mutex::new(());
@@ -67,6 +67,23 @@ fn mounts_are_listed_and_unmounted_by_image_or_place() {
         command(&place, "unmount", &["mnt"]),
         "no image is mounted there",
     );
+}
+
+#[test]
+fn an_image_is_found_whatever_path_it_was_mounted_by() {
+    if let Err(why) = durin_testkit::mount::available() {
+        return skipped(&why);
+    }
+    let _alone = one_by_one();
+    let place = with_image();
+    fs::create_dir(place.path("mnt")).unwrap();
+    std::os::unix::fs::symlink("image.dwarfs", place.path("link")).unwrap();
+    for path in ["link", "tree/../image.dwarfs"] {
+        let run = dwarfs().current_dir(&place.path(""));
+        run.args([path, "mnt"]).succeed();
+        command(&place, "unmount", &["image.dwarfs"]).succeed();
+        assert!(!durin_testkit::mount::is_mount_point(&place.path("mnt")));
+    }
 }
 
 #[test]
