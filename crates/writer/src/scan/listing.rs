@@ -122,8 +122,7 @@ impl Listing {
     }
 
     pub(crate) fn name(&self, found: &Found) -> &[u8] {
-        let start = found.name_offset as usize;
-        &self.names[start..start + usize::from(found.name_len)]
+        name_in(&self.names, found)
     }
 
     pub(crate) fn target(&self, offset: u64, len: u16) -> &[u8] {
@@ -131,14 +130,27 @@ impl Listing {
         &self.targets[start..start + usize::from(len)]
     }
 
-    /// Sorts by the bytes of the names, whatever order the file system has.
+    /// Sorts by the bytes of the names, whatever order the file system has; equal names stay in the order found.
     pub(crate) fn sort(&mut self) {
         let names = &self.names;
-        let name = |found: &Found| {
-            let start = found.name_offset as usize;
-            &names[start..start + usize::from(found.name_len)]
-        };
-        self.found.sort_unstable_by(|a, b| name(a).cmp(name(b)));
+        self.found.sort_unstable_by(|a, b| {
+            let places = || a.name_offset.cmp(&b.name_offset);
+            name_in(names, a).cmp(name_in(names, b)).then_with(places)
+        });
+    }
+
+    /// Drops all but the first of equal names from a sorted listing, and hands what goes to `dropped`.
+    ///
+    /// A directory that changes while it is read may list a name twice (POSIX leaves that open); an image must not.
+    pub(crate) fn drop_repeated(&mut self, dropped: impl Fn(&Found)) {
+        let names = &self.names;
+        self.found.dedup_by(|later, earlier| {
+            let is_repeated = name_in(names, later) == name_in(names, earlier);
+            if is_repeated {
+                dropped(later);
+            }
+            is_repeated
+        });
     }
 
     /// Takes over the entry `found` of `from`, under another name and with its place in the list.
@@ -164,5 +176,66 @@ impl Listing {
         }
         self.found.push(found);
         self.put_aside(self.found.len() - 1, aside);
+    }
+}
+
+/// Returns the name of an entry out of those of its listing.
+fn name_in<'a>(names: &'a [u8], found: &Found) -> &'a [u8] {
+    let start = found.name_offset as usize;
+    &names[start..start + usize::from(found.name_len)]
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+
+    use super::*;
+
+    #[test]
+    fn repeated_names_are_dropped() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let opened = std::fs::File::open(dir.path()).expect("opened");
+        let status = Status::of_file(opened).expect("a status");
+        let file = |size| Detail::Regular {
+            size,
+            maybe_sparse: false,
+        };
+        let subdir = Detail::Directory {
+            number: FoundDir::MAX,
+        };
+        let mut listing = Listing::default();
+        for (name, detail) in [
+            ("b", file(1)),
+            ("d", subdir),
+            ("a", file(2)),
+            ("d", subdir),
+            ("b", file(3)),
+            ("ab", file(4)),
+            ("b", file(5)),
+        ] {
+            listing.push(name.as_bytes(), &status, detail, false);
+        }
+        listing.sort();
+        let dropped = RefCell::new(Vec::new());
+        listing.drop_repeated(|found| dropped.borrow_mut().push(format!("{:?}", found.detail)));
+
+        let kept = listing.found.iter();
+        let kept: Vec<_> = kept
+            .map(|found| (listing.name(found), format!("{:?}", found.detail)))
+            .collect();
+        let text = |detail: Detail| format!("{detail:?}");
+        assert_eq!(
+            kept,
+            [
+                (&b"a"[..], text(file(2))),
+                (b"ab", text(file(4))),
+                (b"b", text(file(1))),
+                (b"d", text(subdir)),
+            ]
+        );
+        assert_eq!(
+            dropped.into_inner(),
+            [text(file(3)), text(file(5)), text(subdir)]
+        );
     }
 }

@@ -223,8 +223,9 @@ impl Walk<'_> {
         };
         drop(pending);
         let mut listing = self.list(&fd, &path, buffer);
-        thread.did(listing.found.len() as u64, 0);
         listing.sort();
+        listing.drop_repeated(|found| self.examiner.uncount(found));
+        thread.did(listing.found.len() as u64, 0);
         let excluded = self.apply_filter(&path, &mut listing);
         if let Some(script) = self.script()
             && let Err(error) = script_filter::of_listing(self.context, script, &path, &mut listing)
