@@ -43,6 +43,8 @@ pub(crate) struct File {
 pub(crate) struct Files {
     pub(crate) list: Vec<File>,
     of_entry: Vec<FileIndex>,
+    /// All entries but the first of files with several, sorted.
+    further: Vec<(FileIndex, EntryIndex)>,
     /// Files whose content could not be read, and which are empty in the image.
     lost: Vec<AtomicBool>,
 }
@@ -52,6 +54,7 @@ impl Files {
     pub(crate) fn of(tree: &Tree, context: Context<'_>) -> Self {
         let mut list: Vec<File> = Vec::new();
         let mut of_entry = vec![NO_FILE; tree.entries.len()];
+        let mut further = Vec::new();
         let mut linked = tree.linked.iter().peekable();
         let mut file_of_id: HashMap<(u64, u64), FileIndex> = HashMap::new();
         for (index, entry) in (0..).zip(&tree.entries) {
@@ -70,6 +73,7 @@ impl Files {
             match list.get_mut(file as usize) {
                 Some(known) => {
                     known.nlink += 1;
+                    further.push((file, index));
                     context.stats.hardlinks.add(1);
                     context.stats.original_bytes.sub(size);
                 }
@@ -82,16 +86,21 @@ impl Files {
             }
         }
         let lost = list.iter().map(|_| AtomicBool::new(false)).collect();
+        further.sort_unstable();
         Self {
             list,
             of_entry,
+            further,
             lost,
         }
     }
 
     /// Returns the memory that the tables take.
     pub(crate) fn bytes(&self) -> u64 {
-        bytes_of(&self.list) + bytes_of(&self.of_entry) + bytes_of(&self.lost)
+        bytes_of(&self.list)
+            + bytes_of(&self.of_entry)
+            + bytes_of(&self.further)
+            + bytes_of(&self.lost)
     }
 
     pub(crate) fn file(&self, index: FileIndex) -> &File {
@@ -102,6 +111,14 @@ impl Files {
     pub(crate) fn of_entry(&self, entry: EntryIndex) -> Option<FileIndex> {
         let index = *self.of_entry.get(entry as usize)?;
         (index != NO_FILE).then_some(index)
+    }
+
+    /// Returns all entries of a file, in the order of entries.
+    pub(crate) fn entries(&self, index: FileIndex) -> impl Iterator<Item = EntryIndex> + use<'_> {
+        let start = self.further.partition_point(|(file, _)| *file < index);
+        let further = self.further[start..].iter();
+        let further = further.take_while(move |(file, _)| *file == index);
+        std::iter::once(self.file(index).entry).chain(further.map(|(_, entry)| *entry))
     }
 
     pub(crate) fn is_lost(&self, index: FileIndex) -> bool {
@@ -117,8 +134,12 @@ impl Files {
         error: &io::Error,
     ) {
         if !self.lost[index as usize].swap(true, Ordering::Relaxed) {
-            let path = tree.display(self.file(index).entry);
-            context.problem(&format!("cannot read '{path}', stored as empty: {error}"));
+            let paths = self.entries(index);
+            let paths: Vec<String> = paths
+                .map(|entry| format!("'{}'", tree.display(entry)))
+                .collect();
+            let paths = paths.join(", ");
+            context.problem(&format!("cannot read {paths}, stored as empty: {error}"));
         }
     }
 }
@@ -126,27 +147,50 @@ impl Files {
 /// Opens files one after the other, and remembers the directory of the last.
 pub(crate) struct Opener<'a> {
     tree: &'a Tree,
+    files: &'a Files,
     root: BorrowedFd<'a>,
     near: Option<(DirIndex, OwnedFd)>,
 }
 
 impl<'a> Opener<'a> {
-    pub(crate) fn new(tree: &'a Tree, root: BorrowedFd<'a>) -> Self {
+    pub(crate) fn new(tree: &'a Tree, files: &'a Files, root: BorrowedFd<'a>) -> Self {
         Self {
             tree,
+            files,
             root,
             near: None,
         }
     }
 
     /// Opens a regular file, which must still have the size that the scan has found.
+    ///
+    /// One that its first name does not lead to any more is looked for under its others; the error is that of the
+    /// first.
     pub(crate) fn open(&mut self, file: &File) -> io::Result<OpenFile> {
+        let first = self.open_entry(file, file.entry);
+        if first.is_ok() || file.nlink == 1 {
+            return first;
+        }
+        let files = self.files;
+        let index = files.of_entry(file.entry);
+        let mut others = index
+            .into_iter()
+            .flat_map(|index| files.entries(index).skip(1));
+        others
+            .find_map(|entry| self.open_entry(file, entry).ok())
+            .map_or(first, Ok)
+    }
+
+    fn open_entry(&mut self, file: &File, index: EntryIndex) -> io::Result<OpenFile> {
         let tree = self.tree;
-        let entry = tree.entry(file.entry);
+        let entry = tree.entry(index);
         let name = tree.name(entry);
         let fd = open_unnoticed(self.dir(entry.dir)?, name, FILE_FLAGS)?;
         let status = Status::of_file(&fd)?;
-        if Kind::of(status.mode) != Some(Kind::Regular) || status.size != file.size {
+        // With one name it does not matter whether it is still the same inode: what has the name now is as good.
+        let is_other = file.nlink > 1 && tree.linked_id(index) != Some(status.id);
+        let is_regular = Kind::of(status.mode) == Some(Kind::Regular);
+        if !is_regular || is_other || status.size != file.size {
             return Err(changed());
         }
         Ok(OpenFile { fd })

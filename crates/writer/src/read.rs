@@ -250,7 +250,7 @@ impl<'a> Reader<'a> {
 
     /// Reads runs into buffers from `free` and sends them off, until all are read or nobody wants them any more.
     pub(crate) fn work(&self, free: &Receiver<Vec<u8>>, runs: &Sender<Run>) {
-        let mut opener = Opener::new(self.source.tree, self.source.root);
+        let mut opener = Opener::new(self.source.tree, self.source.files, self.source.root);
         let mut thread = self.source.context.stats.enter(Stage::Read);
         while let Ok(buffer) = thread.wait_out(|| free.recv()) {
             let next = self

@@ -46,7 +46,12 @@ pub(crate) fn find(
     let candidates: Vec<FileIndex> = (0..count_of(files.list.len()))
         .filter(|index| files.file(*index).maybe_sparse)
         .collect();
-    let start = || (Opener::new(tree, root), context.stats.enter(Stage::Sparse));
+    let start = || {
+        (
+            Opener::new(tree, files, root),
+            context.stats.enter(Stage::Sparse),
+        )
+    };
     let extents = map_in_parallel(context, &candidates, start, |(opener, thread), index| {
         let file = files.file(*index);
         thread.did(1, 0);

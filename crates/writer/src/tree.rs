@@ -171,6 +171,12 @@ impl Tree {
         printable(&self.path(index))
     }
 
+    /// Returns device and inode number of an entry that has, or had, other names.
+    pub(crate) fn linked_id(&self, index: EntryIndex) -> Option<(u64, u64)> {
+        let place = self.linked.binary_search_by_key(&index, |link| link.entry);
+        place.ok().map(|place| self.linked[place].id)
+    }
+
     /// Finds an entry by its path.
     pub(crate) fn find(&self, path: &[u8]) -> Option<EntryIndex> {
         let mut at = ROOT;

@@ -135,6 +135,66 @@ fn a_copy_takes_the_place_of_a_lost_file() {
     );
 }
 
+#[test]
+fn a_hard_linked_file_is_read_by_any_of_its_names() {
+    let dir = tempfile::tempdir().unwrap();
+    put(
+        dir.path(),
+        &[
+            ("a", b"removed"),
+            ("c", b"replaced"),
+            ("e/x", b"moved"),
+            ("g", b"without a name"),
+            ("i", b"others"),
+        ],
+    );
+    let at = |name: &str| dir.path().join(name);
+    for (first, other) in [
+        ("a", "b"),
+        ("c", "sub/d"),
+        ("e/x", "f"),
+        ("g", "h"),
+        ("i", "j"),
+    ] {
+        fs::create_dir_all(at(other).parent().unwrap()).unwrap();
+        fs::hard_link(at(first), at(other)).unwrap();
+    }
+    let (bytes, errors, messages) = build_while(&mut options(dir.path()), || {
+        fs::remove_file(at("a")).unwrap();
+        fs::write(at("new"), "REPLACED").unwrap();
+        fs::rename(at("new"), at("c")).unwrap();
+        fs::rename(at("e"), at("E")).unwrap();
+        std::os::unix::fs::symlink("E", at("e")).unwrap();
+        // Not the file that the two names had in common, nor one that has got its inode number.
+        fs::write(at("new i"), "OTHERS").unwrap();
+        fs::write(at("new j"), "others").unwrap();
+        fs::rename(at("new i"), at("i")).unwrap();
+        fs::rename(at("new j"), at("j")).unwrap();
+        fs::remove_file(at("g")).unwrap();
+        fs::remove_file(at("h")).unwrap();
+    });
+    assert_eq!(errors, 2, "{messages:?}");
+    for names in ["'g', 'h'", "'i', 'j'"] {
+        let is_named = messages.iter().any(|text| text.contains(names));
+        assert!(is_named, "{messages:?}");
+    }
+    let files = files_of(bytes);
+    let expect: [(&str, &[u8]); 10] = [
+        ("a", b"removed"),
+        ("b", b"removed"),
+        ("c", b"replaced"),
+        ("e/x", b"moved"),
+        ("f", b"moved"),
+        ("g", b""),
+        ("h", b""),
+        ("i", b""),
+        ("j", b""),
+        ("sub/d", b"replaced"),
+    ];
+    let found: Vec<(&str, &[u8])> = files.iter().map(|(n, c)| (&n[..], &c[..])).collect();
+    assert_eq!(found, expect);
+}
+
 /// Only means something for a user whom permissions hold back.
 #[test]
 fn unreadable_files_and_directories() {
