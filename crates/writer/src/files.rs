@@ -10,7 +10,7 @@ use rustix::fs::{Mode, OFlags, openat};
 
 use crate::context::Context;
 use crate::open::{open_unnoticed, will_be_read};
-use crate::scan::DIRECTORY_FLAGS;
+use crate::scan::PASSAGE_FLAGS;
 use crate::status::{Kind, Status};
 use crate::tree::{Detail, DirIndex, EntryIndex, Tree, bytes_of, count_of};
 
@@ -215,7 +215,7 @@ impl<'a> Opener<'a> {
                 .tree
                 .name(self.tree.entry(self.tree.dir(dir).self_entry));
             let above = self.near.as_ref().map_or(self.root, |(_, fd)| fd.as_fd());
-            let fd = openat(above, name, DIRECTORY_FLAGS, Mode::empty())?;
+            let fd = openat(above, name, PASSAGE_FLAGS, Mode::empty())?;
             self.near = Some((dir, fd));
         }
         Ok(self.near.as_ref().map_or(self.root, |(_, fd)| fd.as_fd()))

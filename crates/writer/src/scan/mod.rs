@@ -29,8 +29,14 @@ use crate::tree::{EntryIndex, ROOT, Tree, count_of};
 use assemble::Assembly;
 use walk::Excluded;
 
-/// How directories are opened: never through a symbolic link.
-pub(crate) const DIRECTORY_FLAGS: OFlags = OFlags::RDONLY
+/// How directories are opened to be listed: never through a symbolic link.
+const DIRECTORY_FLAGS: OFlags = OFlags::RDONLY
+    .union(OFlags::DIRECTORY)
+    .union(OFlags::NOFOLLOW)
+    .union(OFlags::CLOEXEC);
+
+/// How directories are opened that only lead somewhere: they need not be readable, as long as they can be searched.
+pub(crate) const PASSAGE_FLAGS: OFlags = OFlags::PATH
     .union(OFlags::DIRECTORY)
     .union(OFlags::NOFOLLOW)
     .union(OFlags::CLOEXEC);
@@ -116,7 +122,11 @@ fn assembly(options: &BuildOptions) -> Assembly {
 /// Opens the root; here a symbolic link is followed, because the user named it.
 fn open_root(input: &Input) -> Result<(OwnedFd, Status)> {
     let path = input.root();
-    let flags = DIRECTORY_FLAGS.difference(OFlags::NOFOLLOW);
+    let flags = match input {
+        Input::Directory(_) => DIRECTORY_FLAGS,
+        Input::List { .. } => PASSAGE_FLAGS,
+    };
+    let flags = flags.difference(OFlags::NOFOLLOW);
     let open = || {
         let root = openat(CWD, path, flags, Mode::empty())?;
         let status = Status::of_file(&root)?;

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use durin_codec::Spec;
 use durin_format::ErrorKind;
 use durin_format::events::{Events, Message, Quiet, Severity};
-use durin_writer::{BuildOptions, Stats};
+use durin_writer::{BuildOptions, Input, Stats};
 
 use crate::harness::{Recorder, build, options, put};
 
@@ -201,7 +201,7 @@ fn unreadable_files_and_directories() {
     use std::os::unix::fs::PermissionsExt;
 
     if durin_testkit::skip::is_root() {
-        return unreadable_as_nobody();
+        return as_nobody("faults::unreadable_files_and_directories");
     }
     let dir = tempfile::tempdir().unwrap();
     put(
@@ -216,8 +216,41 @@ fn unreadable_files_and_directories() {
     assert_eq!(built.paths(), ["closed/", "file", "good"]);
 }
 
-/// Root may read everything: run the test itself again as somebody else.
-fn unreadable_as_nobody() {
+#[test]
+fn listed_files_below_directories_that_can_only_be_searched() {
+    use std::os::unix::fs::PermissionsExt;
+
+    if durin_testkit::skip::is_root() {
+        return as_nobody("faults::listed_files_below_directories_that_can_only_be_searched");
+    }
+    let dir = tempfile::tempdir().unwrap();
+    put(dir.path(), &[("x/file", b"data"), ("x/y/deeper", b"more")]);
+    let set_mode = |name: &str, mode| {
+        let permissions = fs::Permissions::from_mode(mode);
+        fs::set_permissions(dir.path().join(name), permissions).unwrap();
+    };
+    let input = Input::List {
+        root: Some(dir.path().to_owned()),
+        paths: vec!["x/file".into(), "x/y/deeper".into()],
+    };
+    for name in ["x/y", "x", "."] {
+        set_mode(name, 0o311);
+    }
+    let built = build(&BuildOptions {
+        input,
+        ..options(dir.path())
+    });
+    for name in [".", "x", "x/y"] {
+        set_mode(name, 0o755);
+    }
+    let files: Vec<(String, Vec<u8>)> = built.files().into_iter().collect();
+    let expect = [("x/file", "data"), ("x/y/deeper", "more")];
+    assert_eq!(files, expect.map(|(n, c)| (n.to_owned(), c.into())));
+    assert_eq!(built.report.errors, 0);
+}
+
+/// Root may read everything: run a test again as somebody else.
+fn as_nobody(test_name: &str) {
     use std::os::unix::process::CommandExt;
 
     const NOBODY: u32 = 65534;
@@ -231,7 +264,7 @@ fn unreadable_as_nobody() {
     )
     .unwrap();
     let status = std::process::Command::new(&copy)
-        .args(["--exact", "faults::unreadable_files_and_directories"])
+        .args(["--exact", test_name])
         .uid(NOBODY)
         .gid(NOBODY)
         .env("TMPDIR", "/tmp")
