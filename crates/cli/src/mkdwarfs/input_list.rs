@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::{self, Read as _};
-use std::path::{Path, PathBuf};
+use std::path::{self, Path, PathBuf};
 
 use durin_format::{Error, Result};
 
@@ -32,4 +32,20 @@ pub(super) fn read(list: &Path, logger: &Logger) -> Result<Vec<PathBuf>> {
         logger.warn("the input list is empty");
     }
     Ok(paths)
+}
+
+/// Makes absolute paths relative that lie below the input as the user has named it.
+///
+/// The writer knows the input without symbolic links on the way to it, and takes absolute paths that begin so.
+pub(super) fn strip_input(paths: &mut [PathBuf], named: &Path) -> Result<()> {
+    let named = path::absolute(named).map_err(|error| {
+        let shown = escape::path(named);
+        Error::io(format!("cannot use input '{shown}'"), error)
+    })?;
+    for path in paths {
+        if let Ok(relative) = path.strip_prefix(&named) {
+            *path = relative.to_owned();
+        }
+    }
+    Ok(())
 }

@@ -124,17 +124,16 @@ pub(super) fn build_options(
 }
 
 fn input(options: &Options, logger: &Logger) -> Result<Input> {
-    let root = options
-        .basic
-        .input
-        .as_deref()
-        .map(canonical_directory)
-        .transpose()?;
+    let named = options.basic.input.as_deref();
+    let root = named.map(canonical_directory).transpose()?;
     match (&options.basic.input_list, root) {
-        (Some(list), root) => Ok(Input::List {
-            root,
-            paths: input_list::read(list, logger)?,
-        }),
+        (Some(list), root) => {
+            let mut paths = input_list::read(list, logger)?;
+            if let Some(named) = named {
+                input_list::strip_input(&mut paths, named)?;
+            }
+            Ok(Input::List { root, paths })
+        }
         (None, Some(root)) => Ok(Input::Directory(root)),
         // The parser requires one of the two.
         (None, None) => Err(Error::invalid_input("no input given")),

@@ -211,6 +211,23 @@ fn input_list_from_standard_input() {
 }
 
 #[test]
+fn absolute_paths_below_a_link_to_the_input() {
+    let place = Place::new();
+    let tree = fs::canonicalize(place.tree()).unwrap();
+    std::os::unix::fs::symlink(&tree, place.path("link")).unwrap();
+    let list = [place.path("link/hello"), tree.join("sub/copy")];
+    let list = list.map(|path| format!("{}\n", path.display())).concat();
+    fs::write(place.path("list"), list).unwrap();
+    for (name, image) in [("link", "one"), ("./link/", "two")] {
+        mkdwarfs()
+            .current_dir(&place.path(""))
+            .args(["--input-list=list", "-l0", "-i", name, "-o", image])
+            .succeed();
+        assert_eq!(listing(&place, image), ["hello", "sub", "sub/copy"]);
+    }
+}
+
+#[test]
 fn owners_times_and_modes() {
     let place = Place::new();
     mkdwarfs()
