@@ -20,10 +20,16 @@ pub(super) struct Names<'a> {
 }
 
 impl<'a> Names<'a> {
-    /// As the scan or the list has them.
+    /// As the scan or the list has them; of several names of a file, the one listed first counts.
     pub(super) fn as_found(self, fragments: Vec<Fragment>) -> Vec<Fragment> {
         let places = &self.tree.list_places;
-        self.by_key(fragments, |entry| places.get(entry as usize).copied())
+        self.by_key(fragments, |entry| {
+            let file = self.files.of_entry(entry)?;
+            let entries = self.files.entries(file);
+            entries
+                .filter_map(|entry| places.get(entry as usize).copied())
+                .min()
+        })
     }
 
     /// Component by component.

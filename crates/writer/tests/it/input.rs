@@ -149,6 +149,25 @@ fn lists() {
 }
 
 #[test]
+fn lists_order_hard_linked_files_by_the_name_listed_first() {
+    let dir = tempfile::tempdir().unwrap();
+    put(dir.path(), &[("a", b"1"), ("b", b"2"), ("c/d", b"3")]);
+    fs::hard_link(dir.path().join("a"), dir.path().join("z")).unwrap();
+    let paths = ["z", "c/d", "b", "a"].map(PathBuf::from).to_vec();
+    let options = BuildOptions {
+        input: Input::List {
+            root: Some(dir.path().to_owned()),
+            paths,
+        },
+        order: Order::None.into(),
+        ..options(dir.path())
+    };
+    let built = build(&options);
+    assert_eq!(built.image().block_count(), 1);
+    assert_eq!(&built.bytes[64..64 + 3], b"132");
+}
+
+#[test]
 fn input_that_is_no_directory() {
     let dir = tempfile::tempdir().unwrap();
     put(dir.path(), &[("file", b"1")]);
