@@ -31,6 +31,7 @@ pub(crate) fn list(
         examiner: Examiner::new(context),
         root,
         dirs: HashMap::from([(Vec::new(), 0)]),
+        failed: HashSet::new(),
         listed: HashSet::new(),
         listings: vec![Listing::default()],
     };
@@ -57,6 +58,8 @@ struct ListScan<'a> {
     root: &'a OwnedFd,
     /// The directories found so far by their paths from the root.
     dirs: HashMap<Vec<u8>, FoundDir>,
+    /// What was to be a directory and is none, or cannot be read.
+    failed: HashSet<Vec<u8>>,
     listed: HashSet<Vec<u8>>,
     listings: Vec<Listing>,
 }
@@ -81,15 +84,23 @@ impl ListScan<'_> {
     }
 
     /// Finds or makes the directories above `path`; returns the innermost and where the name begins.
+    ///
+    /// One that cannot be made is reported once, however much is listed below it.
     fn parent_of(&mut self, path: &[u8]) -> Option<(FoundDir, usize)> {
         let mut parent = 0;
         let mut name_start = 0;
         for (separator, _) in path.iter().enumerate().filter(|(_, byte)| **byte == b'/') {
             let dir = &path[..separator];
-            parent = match self.dirs.get(dir) {
-                Some(number) => *number,
-                None => self.examine(parent, dir, name_start, u32::MAX)?,
+            let known = self.dirs.get(dir).copied();
+            if known.is_none() && self.failed.contains(dir) {
+                return None;
+            }
+            let found = known.or_else(|| self.examine(parent, dir, name_start, u32::MAX));
+            let Some(number) = found else {
+                self.failed.insert(dir.to_vec());
+                return None;
             };
+            parent = number;
             name_start = separator + 1;
         }
         Some((parent, name_start))
@@ -125,6 +136,7 @@ impl ListScan<'_> {
                 display()
             );
             self.context.problem(&message);
+            self.examiner.uncount(&found);
             return None;
         }
         let number = FoundDir::try_from(self.listings.len()).ok()?;

@@ -168,6 +168,37 @@ fn lists_order_hard_linked_files_by_the_name_listed_first() {
 }
 
 #[test]
+fn lists_count_what_is_packed() {
+    let dir = tempfile::tempdir().unwrap();
+    put(dir.path(), &[("real/f", b"data"), ("real/g", b"more")]);
+    std::os::unix::fs::symlink("real", dir.path().join("sl")).unwrap();
+    let check = |paths: &[&str], expect: &[&str], [files, symlinks, errors]: [u64; 3]| {
+        let input = Input::List {
+            root: Some(dir.path().to_owned()),
+            paths: paths.iter().map(PathBuf::from).collect(),
+        };
+        let built = build(&BuildOptions {
+            input,
+            ..options(dir.path())
+        });
+        let report = &built.report;
+        assert_eq!(built.paths(), expect, "{paths:?}");
+        let counts = [report.files, report.symlinks, report.errors];
+        assert_eq!(counts, [files, symlinks, errors], "{paths:?}");
+        assert_eq!(report.original_bytes, 4 * files, "{paths:?}");
+    };
+    check(&["sl/f", "sl/g", "sl/f"], &[], [0, 0, 1]);
+    check(&["sl/f", "sl", "sl/g"], &["sl"], [0, 1, 1]);
+    check(&["real/f/x", "real/f/y"], &["real/"], [0, 0, 1]);
+    check(
+        &["real/f", "real/f/x", "real/g", "real/f/y/z"],
+        &["real/", "real/f", "real/g"],
+        [2, 0, 1],
+    );
+    check(&["none/x", "none/y"], &[], [0, 0, 1]);
+}
+
+#[test]
 fn input_that_is_no_directory() {
     let dir = tempfile::tempdir().unwrap();
     put(dir.path(), &[("file", b"1")]);
