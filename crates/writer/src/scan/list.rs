@@ -2,16 +2,22 @@
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::CString;
+use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
 use durin_format::{Error, Result};
+use rustix::fs::{Mode, openat};
 
+use super::PASSAGE_FLAGS;
 use super::entry::{Examined, Examiner};
 use super::listing::{FoundDir, Listing};
 use crate::context::Context;
 use crate::tree::{Detail, printable};
+
+/// The kernel takes paths that are shorter than this.
+const PATH_MAX: usize = 4096;
 
 /// Looks at each listed path and returns a listing for each directory among them and above them; that of the root
 /// comes first. `base` is the root as the user named it.
@@ -116,15 +122,30 @@ impl ListScan<'_> {
     ) -> Option<FoundDir> {
         let is_parent = place == u32::MAX;
         let mut single = Listing::default();
-        // The kernel resolves the path, but each directory on it has been found not to be a symbolic link.
-        let Ok(full) = CString::new(path) else {
+        let name = path.get(name_start..).unwrap_or_default();
+        let display = || printable(path);
+        let opened;
+        let (dir, rest) = if path.len() < PATH_MAX {
+            // The kernel resolves the path, but each directory on it has been found not to be a symbolic link.
+            (self.root, path)
+        } else {
+            match self.open_dir(&path[..name_start]) {
+                Ok(dir) => opened = dir,
+                Err(error) => {
+                    let message = format!("cannot read '{}': {error}", display());
+                    self.context.problem(&message);
+                    return None;
+                }
+            }
+            (&opened, name)
+        };
+        let Ok(rest) = CString::new(rest) else {
             self.context.problem("a listed path contains a NUL");
             return None;
         };
-        let display = || printable(path);
         let examined = self
             .examiner
-            .examine(self.root.as_fd(), &full, &mut single, display);
+            .examine(dir.as_fd(), &rest, &mut single, display);
         let Examined::Pushed(found) = examined else {
             return None;
         };
@@ -145,9 +166,17 @@ impl ListScan<'_> {
             self.dirs.insert(path.to_vec(), number);
             self.listings.push(Listing::default());
         }
-        let name = path.get(name_start..).unwrap_or_default();
         self.listings[parent as usize].take_over(name, place, found, &single);
         is_dir.then_some(number)
+    }
+
+    /// Opens a directory name by name, which works for paths of any length.
+    fn open_dir(&self, path: &[u8]) -> io::Result<OwnedFd> {
+        let names = path.split(|byte| *byte == b'/');
+        let mut names = names.filter(|name| !name.is_empty());
+        names.try_fold(self.root.try_clone()?, |dir, name| {
+            Ok(openat(dir, name, PASSAGE_FLAGS, Mode::empty())?)
+        })
     }
 }
 

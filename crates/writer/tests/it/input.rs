@@ -199,6 +199,34 @@ fn lists_count_what_is_packed() {
 }
 
 #[test]
+fn lists_take_paths_that_are_too_long_for_the_kernel() {
+    use rustix::fs::{Mode, OFlags, mkdirat, openat};
+
+    let dir = tempfile::tempdir().unwrap();
+    let name = "n".repeat(250);
+    let mut fd = std::os::fd::OwnedFd::from(fs::File::open(dir.path()).unwrap());
+    for _ in 0..18 {
+        mkdirat(&fd, &name, Mode::RWXU).unwrap();
+        fd = openat(&fd, &name, OFlags::DIRECTORY, Mode::empty()).unwrap();
+    }
+    let flags = OFlags::CREATE | OFlags::WRONLY;
+    let file = openat(&fd, "file", flags, Mode::RUSR).unwrap();
+    rustix::io::write(&file, b"data").unwrap();
+
+    let path = [name.as_str(); 18].join("/") + "/file";
+    let input = Input::List {
+        root: Some(dir.path().to_owned()),
+        paths: vec![path.clone().into()],
+    };
+    let built = build(&BuildOptions {
+        input,
+        ..options(dir.path())
+    });
+    assert_eq!(built.files(), [(path, b"data".to_vec())].into());
+    assert_eq!(built.report.errors, 0);
+}
+
+#[test]
 fn input_that_is_no_directory() {
     let dir = tempfile::tempdir().unwrap();
     put(dir.path(), &[("file", b"1")]);
