@@ -277,11 +277,13 @@ fn rename_new(from: &Path, to: &Path) -> io::Result<()> {
     fs::remove_file(from)
 }
 
-/// Some file systems cannot sync a directory and say so; there is nothing better to do on them.
+/// Some file systems cannot sync a directory and say so, and some directories can be written to but not be opened; there
+/// is nothing better to do then, and the file has its name all the same.
 fn sync_directory(path: &Path) -> io::Result<()> {
-    match File::open(path)?.sync_all() {
-        Err(error) if error.raw_os_error() == Some(Errno::INVAL.raw_os_error()) => Ok(()),
-        other => other,
+    let synced = File::open(path).and_then(|dir| dir.sync_all());
+    match synced.as_ref().map_err(Errno::from_io_error) {
+        Err(Some(Errno::ACCESS | Errno::PERM | Errno::INVAL)) => Ok(()),
+        _ => synced,
     }
 }
 

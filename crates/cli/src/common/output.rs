@@ -1,6 +1,6 @@
 //! Standard output and files that results are written to.
 
-use std::fs::File;
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, IsTerminal as _, Write};
 use std::os::fd::AsFd as _;
 use std::path::Path;
@@ -25,20 +25,45 @@ pub(crate) fn print(text: &str) -> Result<(), Failure> {
     to_stdout(|out| out.write_all(text.as_bytes()).map_err(write_failed))
 }
 
+/// Finds out whether [`write_text`] could write to `target`, for whoever has much to do before. Nothing changes there.
+pub(crate) fn check_text_target(target: &Path) -> Result<(), Failure> {
+    if is_stdout(target) {
+        return system::check_stdout().map_err(write_failed);
+    }
+    let found = fs::metadata(target);
+    if found
+        .as_ref()
+        .is_ok_and(|found| !found.is_file() && !found.is_dir())
+    {
+        // A pipe would wait for its reader here, who would then see its end.
+        return Ok(());
+    }
+    let context = |source| cannot_write(target, source);
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(false);
+    options.open(target).map_err(context)?;
+    if found.is_err() {
+        // What a link that led nowhere leads to now.
+        let made = fs::canonicalize(target).map_err(context)?;
+        fs::remove_file(made).map_err(context)?;
+    }
+    Ok(())
+}
+
 /// Writes `text` to the file `target`, or to standard output when that is `-`.
 pub(crate) fn write_text(target: &Path, text: &str) -> Result<(), Failure> {
     if is_stdout(target) {
         return print(text);
     }
-    let context = |source| {
-        Error::io(
-            format!("cannot write '{}'", super::escape::path(target)),
-            source,
-        )
-    };
+    let context = |source| cannot_write(target, source);
     let mut file = File::create(target).map_err(context)?;
     file.write_all(text.as_bytes()).map_err(context)?;
     Ok(())
+}
+
+fn cannot_write(target: &Path, source: io::Error) -> Error {
+    let target = super::escape::path(target);
+    Error::io(format!("cannot write '{target}'"), source)
 }
 
 /// Whether a file argument stands for standard output (or input).

@@ -115,9 +115,7 @@ impl Mkdwarfs {
             return estimate(options, &build, logger, &cancel);
         }
         let target = options.basic.output.as_deref().unwrap_or(Path::new("-"));
-        if output::is_stdout(target) {
-            output::refuse_terminal("an image")?;
-        }
+        check_outputs(options, target)?;
         let started = Instant::now();
         logger.event("start", start_fields(&build, Some(target)));
         let report = run_build(options, build, target, logger, &cancel)?;
@@ -127,10 +125,27 @@ impl Mkdwarfs {
         };
         finished.log(logger);
         logger.event("report", finished.to_json());
-        if let Some(file) = &options.output.json {
-            summary::write_json(&finished.to_json(), file, output::is_stdout(target), logger)?;
+        let code = exit_code(&report);
+        Ok(match &options.output.json {
+            Some(file) => {
+                let image_on_stdout = output::is_stdout(target);
+                summary::write_json(&finished.to_json(), file, image_on_stdout, logger).max(code)
+            }
+            None => code,
+        })
+    }
+}
+
+/// Refuses outputs that cannot be written, before there is any work to be lost.
+fn check_outputs(options: &Options, target: &Path) -> Result<(), Failure> {
+    if output::is_stdout(target) {
+        output::refuse_terminal("an image")?;
+    }
+    match &options.output.json {
+        Some(json) if !(output::is_stdout(json) && output::is_stdout(target)) => {
+            output::check_text_target(json)
         }
-        Ok(exit_code(&report))
+        _ => Ok(()),
     }
 }
 

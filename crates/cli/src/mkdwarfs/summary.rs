@@ -8,9 +8,9 @@ use durin_writer::{CategoryReport, Report};
 use serde_json::{Value, json};
 
 use super::stages;
-use crate::common::exit::Failure;
+use crate::common::exit::{self, Failure};
 use crate::common::logger::Logger;
-use crate::common::{duration, output, ratio, size, system};
+use crate::common::{duration, output, program, ratio, size, system};
 
 /// A finished build.
 pub(super) struct Finished<'a> {
@@ -217,18 +217,27 @@ fn category_json(category: &CategoryReport) -> Value {
 
 /// Writes a summary as JSON to `file`. Standard output belongs to the image when that goes there; the summary then goes
 /// to standard error, where a sender of events has sent it already.
+///
+/// The image is complete by now, so that a summary which cannot be written only changes the exit code, which this is.
 pub(super) fn write_json(
     summary: &Value,
     file: &Path,
     image_on_stdout: bool,
     logger: &Logger,
-) -> Result<(), Failure> {
+) -> u8 {
     let text = format!("{summary:#}\n");
     if output::is_stdout(file) && image_on_stdout {
         if !logger.sends_events() {
             logger.write_above_progress(&text);
         }
-        return Ok(());
+        return exit::SUCCESS;
     }
-    output::write_text(file, &text)
+    match output::write_text(file, &text) {
+        // A reader that is gone has seen enough.
+        Ok(()) | Err(Failure::BrokenPipe) => exit::SUCCESS,
+        Err(failure) => {
+            program::report(logger, &failure);
+            exit::WITH_ERRORS
+        }
+    }
 }

@@ -18,6 +18,7 @@ mod extract_over;
 mod help;
 mod linking;
 mod mkdwarfs;
+mod mkdwarfs_outputs;
 mod mounted;
 mod mounts;
 mod page;

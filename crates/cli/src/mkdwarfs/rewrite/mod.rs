@@ -18,7 +18,7 @@ use durin_reader::{CacheOptions, Image, ImageOptions};
 use durin_rewrite::{Figures, Header, RewriteOptions};
 
 use super::options::Options;
-use super::{EVENT_SCHEMA, Mkdwarfs, no_image, progress_mode, with_target};
+use super::{EVENT_SCHEMA, Mkdwarfs, check_outputs, no_image, progress_mode, with_target};
 use crate::common::exit::{self, Failure};
 use crate::common::logger::Logger;
 use crate::common::program::Program;
@@ -38,9 +38,7 @@ pub(super) fn run(options: &Options, matches: &ArgMatches, logger: &Logger) -> R
     let target = options.basic.output.as_deref().unwrap_or(Path::new("-"));
     if !options.basic.dry_run {
         refuse_own_input(input, target)?;
-        if output::is_stdout(target) {
-            output::refuse_terminal("an image")?;
-        }
+        check_outputs(options, target)?;
     }
     let image = open(input, logger)?;
     let rewriting = plan::fit(rewriting, options, &image, logger)?;
@@ -68,10 +66,13 @@ pub(super) fn run(options: &Options, matches: &ArgMatches, logger: &Logger) -> R
     };
     finished.log(logger);
     logger.event("report", finished.to_json());
-    if let Some(file) = &options.output.json {
-        super::summary::write_json(&finished.to_json(), file, output::is_stdout(target), logger)?;
-    }
-    Ok(exit::SUCCESS)
+    Ok(match &options.output.json {
+        Some(file) => {
+            let image_on_stdout = output::is_stdout(target);
+            super::summary::write_json(&finished.to_json(), file, image_on_stdout, logger)
+        }
+        None => exit::SUCCESS,
+    })
 }
 
 /// `--dry-run`.

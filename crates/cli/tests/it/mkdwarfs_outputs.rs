@@ -1,0 +1,106 @@
+//! What mkdwarfs writes: where images and summaries may go, and what the exit code says of them.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::process::Stdio;
+
+use durin_testkit::run::Run;
+use durin_testkit::skip;
+
+use crate::support::{Place, fails_with, program};
+
+/// mkdwarfs as somebody who is not root, with everything in the directory open to that user.
+fn unprivileged(place: &Place) -> Run {
+    fs::set_permissions(place.path(""), fs::Permissions::from_mode(0o777)).unwrap();
+    fs::set_permissions(
+        place.tree().join("hello"),
+        fs::Permissions::from_mode(0o644),
+    )
+    .unwrap();
+    let mkdwarfs = env!("CARGO_BIN_EXE_mkdwarfs");
+    let run = if skip::is_root() {
+        let user = ["--reuid=65534", "--regid=65534", "--clear-groups"];
+        program("setpriv").args(user).arg(mkdwarfs)
+    } else {
+        program(mkdwarfs)
+    };
+    run.current_dir(&place.path(""))
+}
+
+#[test]
+fn a_directory_that_cannot_be_listed_takes_an_image() {
+    let place = Place::new();
+    fs::create_dir(place.path("drop")).unwrap();
+    let probe = unprivileged(&place).arg("--version").output();
+    fs::set_permissions(place.path("drop"), fs::Permissions::from_mode(0o1733)).unwrap();
+    if !skip::is_root() {
+        fs::set_permissions(place.path("drop"), fs::Permissions::from_mode(0o300)).unwrap();
+    }
+    if probe.code != Some(0) {
+        skip::skipped(&format!("no program runs as another user: {probe}"));
+        return;
+    }
+    let run = unprivileged(&place).args(["-i", "tree", "-l1", "-o", "drop/image"]);
+    run.succeed();
+    assert!(
+        fs::read(place.path("drop/image"))
+            .unwrap()
+            .starts_with(b"DWARFS")
+    );
+}
+
+#[test]
+fn a_summary_without_a_place_is_refused_before_the_build() {
+    let place = Place::new();
+    let run = place.build("image").arg("--json=no/such/summary");
+    fails_with(run, "cannot write 'no/such/summary'");
+    fails_with(
+        place.build("image").arg("--json=tree"),
+        "cannot write 'tree'",
+    );
+    assert_eq!(place.names(), [""; 0]);
+    place.image();
+    let rewrite = program(env!("CARGO_BIN_EXE_mkdwarfs"))
+        .current_dir(&place.path(""))
+        .args(["-i", "image.dwarfs", "-o", "new", "--recompress"])
+        .arg("--json=no/such/summary");
+    fails_with(rewrite, "cannot write 'no/such/summary'");
+    // What is found out beforehand leaves nothing behind when the build fails.
+    fails_with(place.build("no/image").arg("--json=summary"), "no/image");
+    assert_eq!(place.names(), ["image.dwarfs"]);
+}
+
+#[test]
+fn a_summary_that_fails_after_the_build_is_told() {
+    let place = Place::new();
+    let outcome = place
+        .build("image")
+        .args(["--json=/dev/full", "--log-level=error"])
+        .expect_code(2);
+    let message = "cannot write '/dev/full': No space left";
+    assert!(outcome.stderr.contains(message), "{outcome}");
+    assert_eq!(place.names(), ["image"]);
+}
+
+#[test]
+fn a_summary_that_nobody_reads_hides_no_errors() {
+    let place = Place::new();
+    fs::write(place.path("list"), "hello\nmissing\n").unwrap();
+    for (list, expect) in [(true, 2), (false, 0)] {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let run = place.build("image").args(["--json", "-f"]);
+        let run = if list {
+            run.arg("--input-list=list")
+        } else {
+            run
+        };
+        let status = run
+            .into_command()
+            .stdout(writer)
+            .stderr(Stdio::null())
+            .status()
+            .unwrap();
+        assert_eq!(status.code(), Some(expect));
+    }
+}
