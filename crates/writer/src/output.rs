@@ -135,6 +135,19 @@ impl AtomicFile {
         }
     }
 
+    /// Brings what was written to the disk, so that [`Self::commit`] does not take long.
+    ///
+    /// # Errors
+    /// `Io` if the disk refuses.
+    pub fn sync(&self) -> Result<()> {
+        if matches!(self.place, Place::Target) {
+            return Ok(());
+        }
+        self.file
+            .sync_all()
+            .map_err(|error| cannot("write", &self.target, error))
+    }
+
     /// Gives the file its name, once all of it is on the disk.
     ///
     /// # Errors
@@ -144,9 +157,7 @@ impl AtomicFile {
         if matches!(self.place, Place::Target) {
             return Ok(());
         }
-        self.file
-            .sync_all()
-            .map_err(|error| cannot("write", &self.target, error))?;
+        self.sync()?;
         self.give_name().map_err(|error| match error.kind() {
             io::ErrorKind::AlreadyExists => already_exists(&self.target),
             _ => cannot("create", &self.target, error),

@@ -2,8 +2,8 @@
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use durin_format::Error;
@@ -53,53 +53,81 @@ pub(crate) fn received() -> Option<u8> {
     }
 }
 
-/// How long a build that is to stop may tidy up after itself. Stages look every 50 ms, but sorting millions of names takes
-/// longer, and so may a disk that does not answer.
+/// How long a program that is to stop may tidy up after itself. Stages look every 50 ms, but sorting millions of names takes
+/// longer, and so may a disk that does not answer, and a pipe without a reader for ever.
 const TIDY_TIME_MAX: Duration = Duration::from_millis(200);
 /// How often the flag is looked at: not to be felt, and no load.
 const POLL: Duration = Duration::from_millis(20);
 
-/// Ends the process if work does not end soon after it was asked to.
+/// Ends the process if it does not end soon after it was asked to.
 ///
-/// Dropped when the work has ended, which it does not survive for an instant: either the work's own end counts or this.
+/// Dropped when the work has ended, which is not survived for an instant: either the work's own end counts or this.
 #[derive(Debug)]
 pub(crate) struct Deadline {
-    is_over: Arc<AtomicBool>,
+    cancel: Arc<AtomicBool>,
+    state: Arc<Mutex<State>>,
+}
+
+/// What an end at this moment would come upon. Whoever ends the process keeps it locked.
+#[derive(Debug, Default)]
+struct State {
+    /// To be removed first.
+    temporary: Option<PathBuf>,
+    /// The work has come to its own end.
+    is_over: bool,
 }
 
 impl Deadline {
-    /// Watches the flag `cancel`. A process that is ended removes the file `temporary` first.
+    /// Takes over the signals of [`ending`] and watches for them.
     ///
     /// Where no thread is given for it, the work ends when it ends.
-    pub(crate) fn after(cancel: &Arc<AtomicBool>, temporary: Option<PathBuf>) -> Self {
-        let is_over = Arc::new(AtomicBool::new(false));
+    pub(crate) fn start() -> Result<Self, Error> {
+        let cancel = cancel_flag().map_err(|error| Error::io("cannot watch for signals", error))?;
+        let state = Arc::new(Mutex::new(State::default()));
         let watch = {
-            let (cancel, is_over) = (Arc::clone(cancel), Arc::clone(&is_over));
+            let (cancel, state) = (Arc::clone(&cancel), Arc::clone(&state));
             move || {
                 while !cancel.load(Ordering::Relaxed) {
-                    if is_over.load(Ordering::Relaxed) {
-                        return;
-                    }
                     std::thread::sleep(POLL);
                 }
                 std::thread::sleep(TIDY_TIME_MAX);
-                if !is_over.swap(true, Ordering::SeqCst) {
-                    end(temporary.as_deref());
+                let state = lock(&state);
+                if !state.is_over {
+                    end(state.temporary.as_deref());
                 }
             }
         };
         std::thread::Builder::new().spawn(watch).ok();
-        Self { is_over }
+        Ok(Self { cancel, state })
+    }
+
+    /// The flag that is set once a signal has arrived.
+    pub(crate) const fn cancel(&self) -> &Arc<AtomicBool> {
+        &self.cancel
+    }
+
+    /// From now on a process that is ended removes the file `temporary` first.
+    pub(crate) fn set_temporary(&self, temporary: Option<PathBuf>) {
+        lock(&self.state).temporary = temporary;
+    }
+
+    /// Does the last step of the work, which is not to be interrupted; its end is that of the work.
+    pub(crate) fn conclude<T>(&self, step: impl FnOnce() -> T) -> T {
+        let mut state = lock(&self.state);
+        let result = step();
+        state.is_over = true;
+        result
     }
 }
 
 impl Drop for Deadline {
     fn drop(&mut self) {
-        while self.is_over.swap(true, Ordering::SeqCst) {
-            // The process is being ended.
-            std::thread::park();
-        }
+        lock(&self.state).is_over = true;
     }
+}
+
+fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
+    state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn end(temporary: Option<&Path>) {

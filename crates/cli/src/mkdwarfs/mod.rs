@@ -18,7 +18,7 @@ mod summary;
 
 use std::ffi::OsString;
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -33,7 +33,7 @@ use crate::common::exit::{self, Failure};
 use crate::common::logger::Logger;
 use crate::common::program::{self, Program};
 use crate::common::signals::Deadline;
-use crate::common::{arguments, escape, output, progress, signals, system};
+use crate::common::{arguments, escape, output, progress, system};
 
 use options::{MemoryLimit, Options};
 use summary::Finished;
@@ -91,9 +91,8 @@ impl Mkdwarfs {
                 "{name} only applies to rewriting an image: --recompress, --rebuild-metadata or --change-block-size"
             )));
         }
-        let cancel =
-            signals::cancel_flag().map_err(|error| Error::io("cannot watch for signals", error))?;
-        let scripted = script::load(options, matches, logger, &cancel)?;
+        let deadline = Deadline::start()?;
+        let scripted = script::load(options, matches, logger, deadline.cancel())?;
         let options = scripted
             .as_ref()
             .map_or(options, |scripted| &scripted.options);
@@ -108,17 +107,17 @@ impl Mkdwarfs {
             );
         }
         if let Some(mode) = options.filter.debug_filter {
-            debug_filter::print(&build, mode, logger, &cancel)?;
+            debug_filter::print(&build, mode, logger, deadline.cancel())?;
             return Ok(exit::SUCCESS);
         }
         if options.basic.dry_run {
-            return estimate(options, &build, logger, &cancel);
+            return estimate(options, &build, logger, deadline.cancel());
         }
         let target = options.basic.output.as_deref().unwrap_or(Path::new("-"));
         check_outputs(options, target)?;
         let started = Instant::now();
         logger.event("start", start_fields(&build, Some(target)));
-        let report = run_build(options, build, target, logger, &cancel)?;
+        let report = run_build(options, build, target, logger, &deadline)?;
         let finished = Finished {
             report: &report,
             elapsed: started.elapsed(),
@@ -166,7 +165,6 @@ fn estimate(
 ) -> Result<u8, Failure> {
     let started = Instant::now();
     logger.event("start", start_fields(build, None));
-    let _deadline = Deadline::after(cancel, None);
     let estimate = with_progress(options, logger, |figures| {
         durin_writer::estimate(build, figures, logger, cancel)
     })?;
@@ -208,35 +206,27 @@ fn run_build(
     mut build: BuildOptions,
     target: &Path,
     logger: &Logger,
-    cancel: &Arc<AtomicBool>,
+    deadline: &Deadline,
 ) -> Result<Report, Failure> {
-    with_target(options, target, |output, made| {
-        build.exclude_ids.extend(made.id);
-        let _deadline = Deadline::after(cancel, made.temporary);
+    with_target(options, target, deadline, |output, id| {
+        build.exclude_ids.extend(id);
         with_progress(options, logger, |figures| {
-            durin_writer::build(&build, output, figures, logger, cancel)
+            durin_writer::build(&build, output, figures, logger, deadline.cancel())
         })
     })
 }
 
-/// What is known of the file that an image is written to.
-#[derive(Debug, Default)]
-struct Made {
-    /// Device and inode number, if it is a file.
-    id: Option<(u64, u64)>,
-    /// A name to remove if the process ends at once.
-    temporary: Option<PathBuf>,
-}
-
-/// Has `write` write to a file that takes its name only when it is complete, or to standard output.
+/// Has `write` write to a file that takes its name only when it is complete, or to standard output. It is told device and
+/// inode number, if that is a file.
 fn with_target<T>(
     options: &Options,
     target: &Path,
-    write: impl FnOnce(&mut dyn Write, Made) -> Result<T, Failure>,
+    deadline: &Deadline,
+    write: impl FnOnce(&mut dyn Write, Option<(u64, u64)>) -> Result<T, Failure>,
 ) -> Result<T, Failure> {
     if output::is_stdout(target) {
         let mut out = output::raw_stdout().map_err(output::write_failed)?;
-        return write(&mut out, Made::default());
+        return write(&mut out, None);
     }
     let overwrite = if options.basic.force {
         Overwrite::Allow
@@ -245,12 +235,13 @@ fn with_target<T>(
     };
     let mut file =
         AtomicFile::create(target, overwrite).map_err(|error| name_force(error, target))?;
-    let made = Made {
-        id: Some(file.id()?),
-        temporary: file.temporary().map(Path::to_owned),
-    };
-    let result = write(&mut file, made)?;
-    file.commit().map_err(|error| name_force(error, target))?;
+    deadline.set_temporary(file.temporary().map(Path::to_owned));
+    let id = file.id()?;
+    let result = write(&mut file, Some(id))?;
+    file.sync()?;
+    deadline
+        .conclude(|| file.commit())
+        .map_err(|error| name_force(error, target))?;
     Ok(result)
 }
 

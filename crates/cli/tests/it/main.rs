@@ -19,6 +19,7 @@ mod help;
 mod linking;
 mod mkdwarfs;
 mod mkdwarfs_outputs;
+mod mkdwarfs_signals;
 mod mounted;
 mod mounts;
 mod page;

@@ -23,15 +23,15 @@ use crate::common::exit::{self, Failure};
 use crate::common::logger::Logger;
 use crate::common::program::Program;
 use crate::common::signals::Deadline;
-use crate::common::{escape, image, output, progress, signals};
+use crate::common::{escape, image, output, progress};
 
 pub(crate) use options::Rewriting;
 use summary::Finished;
 
 /// Rewrites an image, as [`Rewriting::is_asked_for`] says.
 pub(super) fn run(options: &Options, matches: &ArgMatches, logger: &Logger) -> Result<u8, Failure> {
-    let cancel =
-        signals::cancel_flag().map_err(|error| Error::io("cannot watch for signals", error))?;
+    let deadline = Deadline::start()?;
+    let cancel = deadline.cancel();
     let rewriting = plan::rewrite_options(options, matches, logger)?;
     let input = options.basic.input.as_deref();
     let input = input.ok_or_else(|| Failure::Usage("rewriting needs an --input".to_owned()))?;
@@ -49,15 +49,14 @@ pub(super) fn run(options: &Options, matches: &ArgMatches, logger: &Logger) -> R
         ));
     }
     if options.basic.dry_run {
-        return estimate(options, &image, &rewriting, logger, &cancel);
+        return estimate(options, &image, &rewriting, logger, cancel);
     }
     let started = Instant::now();
     logger.event("start", start_fields(&rewriting, input, Some(target)));
     logger.info(format!("rewriting '{}'", escape::path(input)));
-    let report = with_target(options, target, |output, made| {
-        let _deadline = Deadline::after(&cancel, made.temporary);
+    let report = with_target(options, target, &deadline, |output, _| {
         with_figures(options, logger, |figures| {
-            durin_rewrite::rewrite(&image, &rewriting, output, figures, logger, &cancel)
+            durin_rewrite::rewrite(&image, &rewriting, output, figures, logger, cancel)
         })
     })?;
     let finished = Finished {
@@ -86,7 +85,6 @@ fn estimate(
     let started = Instant::now();
     let input = options.basic.input.as_deref().unwrap_or(Path::new(""));
     logger.event("start", start_fields(rewriting, input, None));
-    let _deadline = Deadline::after(cancel, None);
     let estimate = with_figures(options, logger, |figures| {
         durin_rewrite::estimate(image, rewriting, figures, logger, cancel)
     })?;
