@@ -108,6 +108,8 @@ enum Form {
 #[derive(Debug, Default)]
 struct Screen {
     progress: Vec<String>,
+    /// The program has ended for whoever reads.
+    is_closed: bool,
 }
 
 impl Logger {
@@ -139,9 +141,12 @@ impl Logger {
 
     /// Sends an event with its own fields (an object); nothing happens if messages are lines.
     pub(crate) fn event(&self, name: &str, fields: Value) {
-        if !self.sends_events() {
-            return;
+        if self.sends_events() {
+            self.write_above_progress(&self.event_line(name, fields));
         }
+    }
+
+    fn event_line(&self, name: &str, fields: Value) -> String {
         let mut event = Map::new();
         event.insert("event".to_owned(), json!(name));
         let elapsed = self.started.elapsed().as_secs_f64();
@@ -149,7 +154,26 @@ impl Logger {
         if let Value::Object(fields) = fields {
             event.extend(fields);
         }
-        self.write_above_progress(&format!("{}\n", Value::Object(event)));
+        format!("{}\n", Value::Object(event))
+    }
+
+    /// Removes the progress display and sends the last event. Nothing is written after it: threads may still be at work.
+    pub(crate) fn end(&self, code: u8) {
+        let Ok(mut screen) = self.screen.lock() else {
+            return;
+        };
+        let mut text = screen.go_up();
+        if !screen.progress.is_empty() {
+            text.push_str(ERASE_BELOW);
+        }
+        if self.sends_events() {
+            text.push_str(&self.event_line("end", json!({ "status": code })));
+        }
+        *screen = Screen {
+            is_closed: true,
+            ..Screen::default()
+        };
+        write_stderr(&text);
     }
 
     /// A logger with the same settings, for a thread that outlives this one's borrow. It knows nothing of progress.
@@ -267,6 +291,9 @@ impl Logger {
         let Ok(screen) = self.screen.lock() else {
             return;
         };
+        if screen.is_closed {
+            return;
+        }
         let mut text = screen.go_up();
         if !screen.progress.is_empty() {
             text.push_str(ERASE_BELOW);
@@ -283,7 +310,7 @@ impl Logger {
         let Ok(mut screen) = self.screen.lock() else {
             return;
         };
-        if lines.is_empty() && screen.progress.is_empty() {
+        if screen.is_closed || (lines.is_empty() && screen.progress.is_empty()) {
             return;
         }
         let mut text = screen.go_up();

@@ -52,7 +52,7 @@ fn run<P: Program>(options: &P::Options, matches: &ArgMatches) -> u8 {
         Ok(code) => code,
         Err(failure) => report(&logger, &failure),
     };
-    logger.event("end", serde_json::json!({ "status": code }));
+    logger.end(code);
     code
 }
 

@@ -1,15 +1,17 @@
 //! Interruption: the signals that ask a program to stop become a flag that the libraries look at.
 
-use std::io::{self, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::Duration;
 
-use durin_format::Error;
+use durin_format::{Error, ErrorKind};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
-use super::exit::Failure;
+use super::exit::{self, Failure};
+use super::logger::Logger;
+use super::program;
 
 /// The signals that end a program in an orderly way: not the one for a lost terminal when whoever started it has said,
 /// as `nohup` does, that it shall outlive that.
@@ -56,6 +58,8 @@ pub(crate) fn received() -> Option<u8> {
 /// How long a program that is to stop may tidy up after itself. Stages look every 50 ms, but sorting millions of names takes
 /// longer, and so may a disk that does not answer, and a pipe without a reader for ever.
 const TIDY_TIME_MAX: Duration = Duration::from_millis(200);
+/// How long the last words may take: a pipe that is full and not read would keep them for ever.
+const SAY_TIME_MAX: Duration = Duration::from_millis(100);
 /// How often the flag is looked at: not to be felt, and no load.
 const POLL: Duration = Duration::from_millis(20);
 
@@ -81,11 +85,12 @@ impl Deadline {
     /// Takes over the signals of [`ending`] and watches for them.
     ///
     /// Where no thread is given for it, the work ends when it ends.
-    pub(crate) fn start() -> Result<Self, Error> {
+    pub(crate) fn start(logger: &Logger) -> Result<Self, Error> {
         let cancel = cancel_flag().map_err(|error| Error::io("cannot watch for signals", error))?;
         let state = Arc::new(Mutex::new(State::default()));
         let watch = {
             let (cancel, state) = (Arc::clone(&cancel), Arc::clone(&state));
+            let logger = logger.sharing_screen();
             move || {
                 while !cancel.load(Ordering::Relaxed) {
                     std::thread::sleep(POLL);
@@ -93,8 +98,12 @@ impl Deadline {
                 std::thread::sleep(TIDY_TIME_MAX);
                 let state = lock(&state);
                 if !state.is_over {
-                    end(state.temporary.as_deref());
+                    end(state.temporary.as_deref(), logger);
                 }
+                drop(state);
+                // What is left is to say how it went, which only waits for a reader that does not read.
+                std::thread::sleep(TIDY_TIME_MAX);
+                leave(exit::code(ErrorKind::Cancelled));
             }
         };
         std::thread::Builder::new().spawn(watch).ok();
@@ -130,16 +139,28 @@ fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
     state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn end(temporary: Option<&Path>) {
+/// Ends the process. Its other threads may wait for standard error for ever, and hold what guards it.
+fn end(temporary: Option<&Path>, logger: Logger) -> ! {
     if let Some(temporary) = temporary {
         // There is nobody left to tell; what remains has a name that shows it is temporary.
         drop(std::fs::remove_file(temporary));
     }
     let failure = Failure::Error(Error::cancelled());
-    if let Some(message) = failure.message() {
-        drop(writeln!(io::stderr(), "{message}"));
-    }
-    std::process::exit(i32::from(failure.code()));
+    let code = failure.code();
+    let (saying, said) = mpsc::channel::<()>();
+    let say = move || {
+        program::report(&logger, &failure);
+        logger.end(code);
+        drop(saying);
+    };
+    std::thread::Builder::new().spawn(say).ok();
+    said.recv_timeout(SAY_TIME_MAX).ok();
+    leave(code)
+}
+
+/// Leaves without what a program does at its end, which may wait for other threads, too.
+fn leave(code: u8) -> ! {
+    signal_hook::low_level::exit(i32::from(code))
 }
 
 #[cfg(test)]

@@ -91,7 +91,7 @@ impl Mkdwarfs {
                 "{name} only applies to rewriting an image: --recompress, --rebuild-metadata or --change-block-size"
             )));
         }
-        let deadline = Deadline::start()?;
+        let deadline = Deadline::start(logger)?;
         let scripted = script::load(options, matches, logger, deadline.cancel())?;
         let options = scripted
             .as_ref()

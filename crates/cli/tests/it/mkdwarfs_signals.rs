@@ -90,3 +90,56 @@ fn whatever_is_waited_for_before_a_build() {
     }
     assert_eq!(place.names(), ["image", "pipe", "script.lua"]);
 }
+
+#[test]
+fn messages_that_nobody_reads() {
+    let place = Place::new();
+    let names: String = (0..5000)
+        .map(|number| format!("missing{number}\n"))
+        .collect();
+    fs::write(place.path("list"), names).unwrap();
+    for progress in ["none", "unicode", "json"] {
+        let run = place.build("image").arg("--input-list=list");
+        let mut child = start(run.arg(format!("--progress={progress}")));
+        // Time to fill the pipe.
+        std::thread::sleep(Duration::from_millis(700));
+        ends_at(&mut child, Signal::TERM);
+    }
+    assert_eq!(place.names(), ["list"]);
+}
+
+#[test]
+fn a_summary_that_nobody_reads() {
+    let place = Place::new();
+    make_pipe(&place.path("pipe"));
+    let mut child = start(place.build("image").arg("--json=pipe"));
+    wait_until(|| place.path("image").exists());
+    ends_at(&mut child, Signal::INT);
+    assert_eq!(place.names(), ["image", "pipe"]);
+}
+
+#[test]
+fn events_tell_of_the_signal() {
+    let place = Place::new();
+    make_pipe(&place.path("pipe"));
+    let run = place.build("pipe").args(["--progress=json", "-f"]);
+    let mut child = start(run);
+    std::thread::sleep(Duration::from_millis(200));
+    ends_at(&mut child, Signal::TERM);
+    let text = std::io::read_to_string(child.stderr.take().unwrap()).unwrap();
+    let events: Vec<_> = text
+        .lines()
+        .map(|line| json::parse(line).unwrap())
+        .collect();
+    let [.., error, end] = &events[..] else {
+        panic!("{text}");
+    };
+    assert_eq!(
+        (&error["event"], &error["message"]),
+        (&"error".into(), &"cancelled".into())
+    );
+    assert_eq!(
+        (&end["event"], &end["status"]),
+        (&"end".into(), &143.into())
+    );
+}

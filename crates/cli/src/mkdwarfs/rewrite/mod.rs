@@ -30,7 +30,7 @@ use summary::Finished;
 
 /// Rewrites an image, as [`Rewriting::is_asked_for`] says.
 pub(super) fn run(options: &Options, matches: &ArgMatches, logger: &Logger) -> Result<u8, Failure> {
-    let deadline = Deadline::start()?;
+    let deadline = Deadline::start(logger)?;
     let cancel = deadline.cancel();
     let rewriting = plan::rewrite_options(options, matches, logger)?;
     let input = options.basic.input.as_deref();
