@@ -4,14 +4,15 @@
 //! such files. Only [`AtomicFile::commit`] gives it the final name, after the data has reached the disk, so that neither
 //! a crash nor a full disk leaves a partial image or destroys an existing file. What has no name is gone when the
 //! process is, however that ends; what has a temporary name stays behind if the process is killed.
+//! A file that is replaced hands on its owner, group and permissions.
 //! Pipes and devices have no such thing as a final name and are written directly.
 
 use std::ffi::{OsStr, OsString};
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, Metadata, OpenOptions, Permissions};
 use std::io::{self, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt, fchown};
 use std::path::{Path, PathBuf};
 
 use durin_format::{Error, Result};
@@ -58,7 +59,8 @@ impl AtomicFile {
     /// `InvalidInput` if `target` exists and is to be kept, or is a directory; `Io` if no file can be made beside it.
     pub fn create(target: &Path, overwrite: Overwrite) -> Result<Self> {
         let target = resolve(target);
-        match fs::metadata(&target) {
+        let found = fs::metadata(&target);
+        match &found {
             Ok(found) if found.is_dir() => {
                 return Err(Error::invalid_input(format!(
                     "output '{}' is a directory",
@@ -85,6 +87,11 @@ impl AtomicFile {
                 (file, Place::Temporary(temporary))
             }
         };
+        if let Ok(replaced) = &found
+            && replaced.is_file()
+        {
+            take_over_attributes(&file, replaced);
+        }
         Ok(Self {
             file,
             place,
@@ -217,6 +224,22 @@ fn parent_of(target: &Path) -> &Path {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
         _ => Path::new("."),
     }
+}
+
+/// Gives a file owner, group and permissions of the one that it is to replace, as far as that is permitted; there are file
+/// systems without any of them.
+fn take_over_attributes(file: &File, replaced: &Metadata) {
+    let (owner, group) = (Some(replaced.uid()), Some(replaced.gid()));
+    let has_group = fchown(file, owner, group)
+        .or_else(|_| fchown(file, None, group))
+        .is_ok();
+    let mode = replaced.mode() & 0o777;
+    // Another group gets no more than everybody has.
+    let mode = match has_group {
+        true => mode,
+        false => mode & 0o707 | (mode & 0o007) << 3,
+    };
+    file.set_permissions(Permissions::from_mode(mode)).ok();
 }
 
 /// Makes a file without a name, if such a file can be given a name here later.

@@ -1,7 +1,7 @@
 //! What mkdwarfs writes: where images and summaries may go, and what the exit code says of them.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::process::Stdio;
 
 use durin_testkit::run::Run;
@@ -102,5 +102,38 @@ fn a_summary_that_nobody_reads_hides_no_errors() {
             .status()
             .unwrap();
         assert_eq!(status.code(), Some(expect));
+    }
+}
+
+#[test]
+fn who_may_read_an_image_stays_when_it_is_replaced() {
+    let place = Place::new();
+    place.image();
+    for arguments in [
+        &["-i", "tree", "-l1"][..],
+        &["-i", "image.dwarfs", "--recompress"],
+    ] {
+        let old = place.path("old");
+        fs::write(&old, "old").unwrap();
+        let (owner, group) = match skip::is_root() {
+            true => (12, 34),
+            false => {
+                let own = fs::metadata(&old).unwrap();
+                (own.uid(), own.gid())
+            }
+        };
+        std::os::unix::fs::chown(&old, Some(owner), Some(group)).unwrap();
+        fs::set_permissions(&old, fs::Permissions::from_mode(0o600)).unwrap();
+        program(env!("CARGO_BIN_EXE_mkdwarfs"))
+            .current_dir(&place.path(""))
+            .args(arguments)
+            .args(["-f", "-o", "old"])
+            .succeed();
+        let new = fs::metadata(&old).unwrap();
+        assert!(new.len() > 3);
+        assert_eq!(
+            (new.mode() & 0o7777, new.uid(), new.gid()),
+            (0o600, owner, group)
+        );
     }
 }
