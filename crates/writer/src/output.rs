@@ -50,6 +50,8 @@ pub struct AtomicFile {
     place: Place,
     target: PathBuf,
     overwrite: Overwrite,
+    /// Device and inode number of the file that is to be replaced.
+    replaced: Option<(u64, u64)>,
 }
 
 impl AtomicFile {
@@ -87,9 +89,8 @@ impl AtomicFile {
                 (file, Place::Temporary(temporary))
             }
         };
-        if let Ok(replaced) = &found
-            && replaced.is_file()
-        {
+        let replaced = found.ok().filter(Metadata::is_file);
+        if let Some(replaced) = &replaced {
             take_over_attributes(&file, replaced);
         }
         Ok(Self {
@@ -97,6 +98,7 @@ impl AtomicFile {
             place,
             target,
             overwrite,
+            replaced: replaced.map(|replaced| (replaced.dev(), replaced.ino())),
         })
     }
 
@@ -110,6 +112,7 @@ impl AtomicFile {
             place: Place::Target,
             target,
             overwrite,
+            replaced: None,
         })
     }
 
@@ -121,16 +124,18 @@ impl AtomicFile {
         )
     }
 
-    /// Returns the device and inode number of what is being written, so that a scan can leave it out.
+    /// Returns the device and inode numbers of what is being written and of what it replaces, so that a scan can leave
+    /// both out.
     ///
     /// # Errors
     /// `Io` if the file cannot be asked.
-    pub fn id(&self) -> Result<(u64, u64)> {
+    pub fn ids(&self) -> Result<Vec<(u64, u64)>> {
         let found = self
             .file
             .metadata()
             .map_err(|error| cannot("examine", &self.target, error))?;
-        Ok((found.dev(), found.ino()))
+        let own = (found.dev(), found.ino());
+        Ok(self.replaced.into_iter().chain([own]).collect())
     }
 
     /// Returns the name that a process which ends at once must remove; most file systems do without one.
@@ -388,6 +393,7 @@ mod tests {
                     place: Place::Temporary(temporary),
                     target: target.clone(),
                     overwrite,
+                    replaced: None,
                 }
             };
             drop(begin());

@@ -18,6 +18,7 @@ mod summary;
 
 use std::ffi::OsString;
 use std::io::{self, Write};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -208,25 +209,27 @@ fn run_build(
     logger: &Logger,
     deadline: &Deadline,
 ) -> Result<Report, Failure> {
-    with_target(options, target, deadline, |output, id| {
-        build.exclude_ids.extend(id);
+    with_target(options, target, deadline, |output, ids| {
+        build.exclude_ids = ids;
         with_progress(options, logger, |figures| {
             durin_writer::build(&build, output, figures, logger, deadline.cancel())
         })
     })
 }
 
-/// Has `write` write to a file that takes its name only when it is complete, or to standard output. It is told device and
-/// inode number, if that is a file.
+/// Has `write` write to a file that takes its name only when it is complete, or to standard output. It is told the device
+/// and inode numbers of the files that are written or replaced.
 fn with_target<T>(
     options: &Options,
     target: &Path,
     deadline: &Deadline,
-    write: impl FnOnce(&mut dyn Write, Option<(u64, u64)>) -> Result<T, Failure>,
+    write: impl FnOnce(&mut dyn Write, Vec<(u64, u64)>) -> Result<T, Failure>,
 ) -> Result<T, Failure> {
     if output::is_stdout(target) {
         let mut out = output::raw_stdout().map_err(output::write_failed)?;
-        return write(&mut out, None);
+        let found = out.metadata().map_err(output::write_failed)?;
+        let ids = found.is_file().then(|| (found.dev(), found.ino()));
+        return write(&mut out, ids.into_iter().collect());
     }
     let overwrite = if options.basic.force {
         Overwrite::Allow
@@ -236,8 +239,8 @@ fn with_target<T>(
     let mut file =
         AtomicFile::create(target, overwrite).map_err(|error| name_force(error, target))?;
     deadline.set_temporary(file.temporary().map(Path::to_owned));
-    let id = file.id()?;
-    let result = write(&mut file, Some(id))?;
+    let ids = file.ids()?;
+    let result = write(&mut file, ids)?;
     file.sync()?;
     deadline
         .conclude(|| file.commit())

@@ -7,7 +7,7 @@ use std::process::Stdio;
 use durin_testkit::run::Run;
 use durin_testkit::skip;
 
-use crate::support::{Place, fails_with, program};
+use crate::support::{Place, dwarfsck, fails_with, program, stdout};
 
 /// mkdwarfs as somebody who is not root, with everything in the directory open to that user.
 fn unprivileged(place: &Place) -> Run {
@@ -136,4 +136,21 @@ fn who_may_read_an_image_stays_when_it_is_replaced() {
             (0o600, owner, group)
         );
     }
+}
+
+#[test]
+fn an_image_is_not_packed_into_itself() {
+    let place = Place::new();
+    let size = |name: &str| fs::metadata(place.path(name)).unwrap().len();
+    place.build("tree/image").succeed();
+    let first = size("tree/image");
+    place.build("tree/image").arg("-f").succeed();
+    assert_eq!(size("tree/image"), first);
+    fs::remove_file(place.path("tree/image")).unwrap();
+
+    let output = fs::File::create(place.path("tree/piped")).unwrap();
+    let run = place.build("-").into_command().stdout(output).status();
+    assert!(run.unwrap().success());
+    let listing = dwarfsck().arg(place.path("tree/piped")).arg("-l").succeed();
+    assert!(!stdout(&listing).contains("piped"), "{listing}");
 }
