@@ -16,7 +16,7 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt, fchown};
 use std::path::{Path, PathBuf};
 
 use durin_format::{Error, Result};
-use rustix::fs::{AtFlags, CWD, Mode, OFlags, RenameFlags};
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, RenameFlags, StatxAttributes, StatxFlags};
 use rustix::io::Errno;
 
 /// Bytes of the final name that the temporary name repeats, so that any name has a temporary one within 255 bytes.
@@ -80,6 +80,7 @@ impl AtomicFile {
         if overwrite == Overwrite::Refuse && fs::symlink_metadata(&target).is_ok() {
             return Err(already_exists(&target));
         }
+        check_name(&target)?;
         let (file, place) = match create_nameless(&target) {
             Some(file) => (file, Place::Nameless),
             None => {
@@ -222,6 +223,28 @@ impl Drop for AtomicFile {
 /// A link to an existing file stands for that file, which is what gets replaced.
 fn resolve(target: &Path) -> PathBuf {
     fs::canonicalize(target).unwrap_or_else(|_| target.to_owned())
+}
+
+/// Refuses names that no file can be given in the end, when there is nothing to be lost yet.
+fn check_name(target: &Path) -> Result<()> {
+    let bytes = target.as_os_str().as_bytes();
+    if bytes.ends_with(b"/") || bytes.ends_with(b"/.") {
+        let text = format!("output '{}' is the name of a directory", target.display());
+        return Err(Error::invalid_input(text));
+    }
+    let mask = StatxFlags::empty();
+    match rustix::fs::statx(CWD, target, AtFlags::SYMLINK_NOFOLLOW, mask) {
+        Err(Errno::NAMETOOLONG) => Err(cannot("create", target, Errno::NAMETOOLONG.into())),
+        Ok(found) if found.stx_attributes.contains(StatxAttributes::MOUNT_ROOT) => {
+            let text = format!(
+                "output '{}' is a mount point, which cannot be replaced",
+                target.display()
+            );
+            Err(Error::invalid_input(text))
+        }
+        // Whatever else is wrong shows when a file is made beside it.
+        _ => Ok(()),
+    }
 }
 
 fn parent_of(target: &Path) -> &Path {

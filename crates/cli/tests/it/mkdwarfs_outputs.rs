@@ -154,3 +154,42 @@ fn an_image_is_not_packed_into_itself() {
     let listing = dwarfsck().arg(place.path("tree/piped")).arg("-l").succeed();
     assert!(!stdout(&listing).contains("piped"), "{listing}");
 }
+
+#[test]
+fn names_that_no_file_can_have_are_refused_before_the_build() {
+    let place = Place::new();
+    let long = "n".repeat(256);
+    for (name, message) in [
+        ("newdir/", "is the name of a directory"),
+        ("newdir/.", "is the name of a directory"),
+        (&long, "File name too long"),
+    ] {
+        // Nothing is scanned.
+        let run = place.build(name).args(["-f", "--progress=json"]);
+        let outcome = run.expect_code(1);
+        assert!(outcome.stderr.contains(message), "{outcome}");
+        assert!(!outcome.stderr.contains("\"phase\""), "{outcome}");
+    }
+    assert_eq!(place.names(), [""; 0]);
+}
+
+#[test]
+fn a_mount_point_is_refused_before_the_build() {
+    let place = Place::new();
+    fs::write(place.path("image"), "old").unwrap();
+    let script = r#"mount --bind image image && touch mounted && "$@""#;
+    let outcome = program("unshare")
+        .current_dir(&place.path(""))
+        .args(["-rm", "sh", "-c", script, "sh"])
+        .arg(env!("CARGO_BIN_EXE_mkdwarfs"))
+        .args(["-i", "tree", "-f", "-o", "image", "--progress=json"])
+        .output();
+    if !place.path("mounted").exists() {
+        skip::skipped(&format!("no mounts: {outcome}"));
+        return;
+    }
+    assert_eq!(outcome.code, Some(1), "{outcome}");
+    assert!(outcome.stderr.contains("is a mount point"), "{outcome}");
+    assert!(!outcome.stderr.contains("\"phase\""), "{outcome}");
+    assert_eq!(fs::read(place.path("image")).unwrap(), b"old");
+}
