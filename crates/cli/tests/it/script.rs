@@ -105,6 +105,22 @@ fn an_error_leaves_no_image() {
 }
 
 #[test]
+fn a_script_cannot_end_the_program() {
+    let place = Place::new();
+    for text in [
+        "os.exit(0)",
+        "function configure() os.exit() end",
+        "function filter(e) os.exit(true, true) end",
+    ] {
+        fails_with(
+            script(&place, text),
+            "script.lua:1: os.exit would end mkdwarfs",
+        );
+    }
+    assert_eq!(place.names(), ["script.lua"]);
+}
+
+#[test]
 fn an_image_on_standard_output_stays_whole() {
     let place = Place::new();
     let text = "function filter(e)
