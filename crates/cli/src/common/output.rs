@@ -3,6 +3,7 @@
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, IsTerminal as _, Write};
 use std::os::fd::AsFd as _;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
 use durin_format::Error;
@@ -25,8 +26,9 @@ pub(crate) fn print(text: &str) -> Result<(), Failure> {
     to_stdout(|out| out.write_all(text.as_bytes()).map_err(write_failed))
 }
 
-/// Finds out whether [`write_text`] could write to `target`, for whoever has much to do before. Nothing changes there.
-pub(crate) fn check_text_target(target: &Path) -> Result<(), Failure> {
+/// Finds out whether [`write_text`] could write to `target`, for whoever has much to do before and writes something else to
+/// `taken`. Nothing changes there.
+pub(crate) fn check_text_target(target: &Path, taken: &Path) -> Result<(), Failure> {
     if is_stdout(target) {
         return system::check_stdout().map_err(write_failed);
     }
@@ -42,12 +44,32 @@ pub(crate) fn check_text_target(target: &Path) -> Result<(), Failure> {
     let mut options = OpenOptions::new();
     options.write(true).create(true).truncate(false);
     options.open(target).map_err(context)?;
+    // Not before: now it exists, so that all links lead somewhere.
+    let is_taken = is_same_file(target, taken);
     if found.is_err() {
         // What a link that led nowhere leads to now.
         let made = fs::canonicalize(target).map_err(context)?;
         fs::remove_file(made).map_err(context)?;
     }
+    if is_taken {
+        let target = super::escape::path(target);
+        return Err(Failure::Usage(format!(
+            "'{target}' is wanted for two outputs"
+        )));
+    }
     Ok(())
+}
+
+/// Whether a file is the same as another one or standard output.
+fn is_same_file(one: &Path, other: &Path) -> bool {
+    let other = match is_stdout(other) {
+        true => Path::new("/dev/stdout"),
+        false => other,
+    };
+    match (fs::metadata(one), fs::metadata(other)) {
+        (Ok(one), Ok(other)) => (one.dev(), one.ino()) == (other.dev(), other.ino()),
+        _ => false,
+    }
 }
 
 /// Writes `text` to the file `target`, or to standard output when that is `-`.

@@ -17,6 +17,14 @@ pub(crate) fn parse(text: &str) -> Result<i64, String> {
     })
 }
 
+/// The same for a time that is recorded in an image: `now` is what a reproducible build takes for it.
+pub(crate) fn parse_recorded(text: &str) -> Result<i64, String> {
+    match text {
+        "now" => clock::build_seconds().map(|now| i64::try_from(now).unwrap_or(i64::MAX)),
+        _ => parse(text),
+    }
+}
+
 fn parse_calendar(text: &[u8]) -> Option<i64> {
     let compact = text.get(4) != Some(&b'-');
     let (date, time) = if compact {

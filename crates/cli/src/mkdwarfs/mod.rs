@@ -143,7 +143,7 @@ fn check_outputs(options: &Options, target: &Path) -> Result<(), Failure> {
     }
     match &options.output.json {
         Some(json) if !(output::is_stdout(json) && output::is_stdout(target)) => {
-            output::check_text_target(json)
+            output::check_text_target(json, target)
         }
         _ => Ok(()),
     }

@@ -332,7 +332,7 @@ pub(crate) struct Metadata {
     pub(crate) set_group: Option<u32>,
 
     /// Time of everything: 'now', seconds since 1970, or 'YYYY-MM-DD hh:mm:ss' in UTC
-    #[arg(long, value_name = "TIME", value_parser = timepoint::parse, hide_short_help = true)]
+    #[arg(long, value_name = "TIME", value_parser = timepoint::parse_recorded, hide_short_help = true)]
     pub(crate) set_time: Option<i64>,
 
     /// Store times of access and change, not only of modification

@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use durin_testkit::json;
 use durin_testkit::random::Random;
 
-use crate::support::{Place, dwarfsck, fails_with, mkdwarfs, program, stdout};
+use crate::support::{Place, durin, dwarfsck, fails_with, mkdwarfs, program, stdout};
 
 /// What dwarfsck lists of an image.
 fn listing(place: &Place, image: &str) -> Vec<String> {
@@ -72,6 +72,22 @@ fn time_of_creation() {
     assert_eq!(created("epoch"), Some(1_577_836_800));
     place.build("none").arg("--no-create-timestamp").succeed();
     assert_eq!(created("none"), None);
+    let run = mkdwarfs().current_dir(&place.path("")).args([
+        "-i",
+        "tree",
+        "-o",
+        "epoch",
+        "-f",
+        "--set-time=now",
+    ]);
+    run.env("SOURCE_DATE_EPOCH", "1000").succeed();
+    let listed = durin()
+        .args(["stat", "--json"])
+        .arg(place.path("epoch"))
+        .arg("hello")
+        .succeed();
+    let listed = stdout(&listed);
+    assert!(listed.contains("\"mtime\":1000,"), "{listed}");
     let run = place.build("bad").env("SOURCE_DATE_EPOCH", "yesterday");
     fails_with(run, "SOURCE_DATE_EPOCH is 'yesterday'");
     assert_eq!(place.names(), ["epoch", "none"]);

@@ -149,7 +149,8 @@ fn an_image_is_not_packed_into_itself() {
     fs::remove_file(place.path("tree/image")).unwrap();
 
     let output = fs::File::create(place.path("tree/piped")).unwrap();
-    let run = place.build("-").into_command().stdout(output).status();
+    let run = place.build("-").arg("--log-level=error");
+    let run = run.into_command().stdout(output).status();
     assert!(run.unwrap().success());
     let listing = dwarfsck().arg(place.path("tree/piped")).arg("-l").succeed();
     assert!(!stdout(&listing).contains("piped"), "{listing}");
@@ -192,4 +193,25 @@ fn a_mount_point_is_refused_before_the_build() {
     assert!(outcome.stderr.contains("is a mount point"), "{outcome}");
     assert!(!outcome.stderr.contains("\"phase\""), "{outcome}");
     assert_eq!(fs::read(place.path("image")).unwrap(), b"old");
+}
+
+#[test]
+fn a_summary_does_not_take_the_place_of_the_image() {
+    let place = Place::new();
+    let both = |image: &str, json: &str| {
+        let run = place.build(image).arg(format!("--json={json}"));
+        fails_with(run.arg("-f"), "is wanted for two outputs");
+    };
+    both("image", "image");
+    both("image", "./tree/../image");
+    std::os::unix::fs::symlink("image", place.path("link")).unwrap();
+    both("image", "link");
+    both("link", "image");
+    assert_eq!(place.names(), ["link"]);
+    fs::write(place.path("image"), "old").unwrap();
+    both("image", "image");
+    both("image", "link");
+    assert_eq!(fs::read(place.path("image")).unwrap(), b"old");
+    let run = place.build("/dev/null").arg("--json=/dev/null");
+    run.succeed();
 }
