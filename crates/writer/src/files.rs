@@ -164,31 +164,37 @@ impl<'a> Opener<'a> {
 
     /// Opens a regular file, which must still have the size that the scan has found.
     ///
-    /// One that its first name does not lead to any more is looked for under its others; the error is that of the
-    /// first.
+    /// Of several names the first counts that still leads to the same inode; the error is that of the first name.
     pub(crate) fn open(&mut self, file: &File) -> io::Result<OpenFile> {
-        let first = self.open_entry(file, file.entry);
-        if first.is_ok() || file.nlink == 1 {
-            return first;
-        }
+        let Some(index) = self.files.of_entry(file.entry).filter(|_| file.nlink > 1) else {
+            // Whether it is still the same inode does not matter: what has the only name now is as good.
+            return self.open_entry(file, file.entry, None);
+        };
         let files = self.files;
-        let index = files.of_entry(file.entry);
-        let mut others = index
-            .into_iter()
-            .flat_map(|index| files.entries(index).skip(1));
-        others
-            .find_map(|entry| self.open_entry(file, entry).ok())
-            .map_or(first, Ok)
+        let mut failure = None;
+        for entry in files.entries(index) {
+            let id = self.tree.linked_id(entry);
+            match self.open_entry(file, entry, id) {
+                Ok(opened) => return Ok(opened),
+                Err(error) => failure.get_or_insert(error),
+            };
+        }
+        Err(failure.unwrap_or_else(changed))
     }
 
-    fn open_entry(&mut self, file: &File, index: EntryIndex) -> io::Result<OpenFile> {
+    /// Opens it by one of its names, which must lead to the inode `id` if that is given.
+    fn open_entry(
+        &mut self,
+        file: &File,
+        index: EntryIndex,
+        id: Option<(u64, u64)>,
+    ) -> io::Result<OpenFile> {
         let tree = self.tree;
         let entry = tree.entry(index);
         let name = tree.name(entry);
         let fd = open_unnoticed(self.dir(entry.dir)?, name, FILE_FLAGS)?;
         let status = Status::of_file(&fd)?;
-        // With one name it does not matter whether it is still the same inode: what has the name now is as good.
-        let is_other = file.nlink > 1 && tree.linked_id(index) != Some(status.id);
+        let is_other = id.is_some_and(|id| id != status.id);
         let is_regular = Kind::of(status.mode) == Some(Kind::Regular);
         if !is_regular || is_other || status.size != file.size {
             return Err(changed());

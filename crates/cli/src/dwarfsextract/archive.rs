@@ -10,15 +10,17 @@ use super::Job;
 use super::options::Options;
 use crate::common::exit::{self, Failure};
 use crate::common::output;
+use crate::common::signals::Deadline;
 
 /// Writes the archive.
 pub(super) fn write(
     job: &Job<'_>,
     archive: &ArchiveOptions,
     options: &Options,
+    deadline: &Deadline,
 ) -> Result<Report, Failure> {
     match options.basic.output.as_deref() {
-        Some(path) if !output::is_stdout(path) => to_file(job, archive, options, path),
+        Some(path) if !output::is_stdout(path) => to_file(job, archive, options, path, deadline),
         _ => to_stdout(job, archive, options),
     }
 }
@@ -28,11 +30,14 @@ fn to_file(
     archive: &ArchiveOptions,
     options: &Options,
     path: &Path,
+    deadline: &Deadline,
 ) -> Result<Report, Failure> {
     // As the reference, and as tar: an archive replaces the one before it; not until it is complete, though.
     let mut file = AtomicFile::create(path, Overwrite::Allow)?;
+    deadline.set_temporary(file.temporary().map(Path::to_owned));
     let report = job.watched(options, || fill(job, archive, &mut file))?;
-    file.commit()?;
+    file.sync()?;
+    deadline.conclude(|| file.commit())?;
     Ok(report)
 }
 

@@ -24,6 +24,7 @@ use crate::common::exit::{self, Failure};
 use crate::common::logger::Logger;
 use crate::common::measuring::Measuring;
 use crate::common::program::{self, Program};
+use crate::common::signals::Deadline;
 use crate::common::{arguments, duration, image, progress, signals, size};
 
 use options::Options;
@@ -65,8 +66,14 @@ impl Program for Dwarfsextract {
         let perfmon = image_options.cache.perfmon.as_ref();
         let measuring = Measuring::start(perfmon, options.measuring.perfmon_trace.as_deref())?;
         let image = image::open(&options.basic.input, &image_options, logger)?;
-        let cancel =
-            signals::cancel_flag().map_err(|error| Error::io("cannot watch for signals", error))?;
+        // A directory that is being filled is left in order, however long that takes.
+        let deadline = archive.as_ref().map(|_| Deadline::start(logger));
+        let deadline = deadline.transpose()?;
+        let cancel = match &deadline {
+            Some(deadline) => Arc::clone(deadline.cancel()),
+            None => signals::cancel_flag()
+                .map_err(|error| Error::io("cannot watch for signals", error))?,
+        };
         let job = Job {
             image: &image,
             extract: extract_options(options)?,
@@ -75,8 +82,8 @@ impl Program for Dwarfsextract {
             cancel: &cancel,
         };
         logger.event("start", start_fields(options, &job));
-        let report = match &archive {
-            Some(archive) => archive::write(&job, archive, options)?,
+        let report = match archive.as_ref().zip(deadline.as_ref()) {
+            Some((archive, deadline)) => archive::write(&job, archive, options, deadline)?,
             None => to_directory(&job, options)?,
         };
         if let Some(measuring) = measuring {

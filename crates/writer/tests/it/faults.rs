@@ -263,14 +263,21 @@ fn as_nobody(test_name: &str) {
         std::os::unix::fs::PermissionsExt::from_mode(0o755),
     )
     .unwrap();
-    let status = std::process::Command::new(&copy)
-        .args(["--exact", test_name])
-        .uid(NOBODY)
-        .gid(NOBODY)
-        .env("TMPDIR", "/tmp")
-        .status()
-        .unwrap();
-    assert!(status.success());
+    let run = || {
+        std::process::Command::new(&copy)
+            .args(["--exact", test_name])
+            .uid(NOBODY)
+            .gid(NOBODY)
+            .env("TMPDIR", "/tmp")
+            .status()
+    };
+    let mut status = run();
+    // Another test that starts a program at this moment may still have the copy open for writing.
+    while matches!(&status, Err(error) if error.kind() == io::ErrorKind::ExecutableFileBusy) {
+        thread::sleep(Duration::from_millis(10));
+        status = run();
+    }
+    assert!(status.unwrap().success());
 }
 
 /// A disk with room for some bytes only.

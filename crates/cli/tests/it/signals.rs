@@ -1,4 +1,4 @@
-//! Signals end mkdwarfs, whatever it waits for.
+//! Signals end mkdwarfs, and dwarfsextract when it writes an archive, whatever they wait for.
 
 use std::fs;
 use std::path::Path;
@@ -10,7 +10,7 @@ use durin_testkit::run::{Run, pid_of};
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use rustix::process::{Signal, kill_process};
 
-use crate::support::{Place, mkdwarfs};
+use crate::support::{Place, dwarfsextract, mkdwarfs};
 
 /// Long enough for a machine that is busy with other tests.
 const TIME_MAX: Duration = Duration::from_secs(30);
@@ -89,6 +89,34 @@ fn whatever_is_waited_for_before_a_build() {
         }
     }
     assert_eq!(place.names(), ["image", "pipe", "script.lua"]);
+}
+
+#[test]
+fn archives_that_nobody_takes() {
+    let place = Place::new();
+    make_pipe(&place.path("pipe"));
+    fs::write(place.tree().join("large"), vec![7; 4 << 20]).unwrap();
+    place.build("image").succeed();
+    let run = || {
+        dwarfsextract()
+            .current_dir(&place.path(""))
+            .args(["-i", "image", "-f", "pax"])
+    };
+    // No reader at all,
+    let mut child = start(run().args(["-o", "pipe"]));
+    std::thread::sleep(Duration::from_millis(200));
+    ends_at(&mut child, Signal::TERM);
+    // and one that does not read.
+    let reader = fs::File::options()
+        .read(true)
+        .write(true)
+        .open(place.path("pipe"))
+        .unwrap();
+    let mut child = start(run().args(["-o", "pipe"]));
+    std::thread::sleep(Duration::from_millis(200));
+    ends_at(&mut child, Signal::INT);
+    drop(reader);
+    assert_eq!(place.names(), ["image", "pipe"]);
 }
 
 #[test]
