@@ -18,6 +18,7 @@ use rustix::mount::{MountFlags, UnmountFlags};
 
 use crate::device::PATH as DEVICE;
 use crate::fusermount;
+use crate::mount_table;
 use crate::options::MountOptions;
 use durin_format::events::Events;
 
@@ -28,12 +29,23 @@ const READ_AHEAD_KIB: &str = "2048";
 #[derive(Debug)]
 pub(crate) struct Mounted {
     path: PathBuf,
-    /// The device number the kernel gave to the file system, by which it is told from any other at the same place.
-    device: (u32, u32),
+    /// The numbers the kernel gave to it, by which it is told from any other at the same place.
+    numbers: Numbers,
+    /// Its type, as the kernel lists it.
+    kind: String,
     /// Whether the kernel has ended it, after which it gives the number to the next one.
     is_gone: AtomicBool,
     /// The end of `fusermount3`'s leash: it unmounts when this closes.
     _auto_unmount: Option<UnixStream>,
+}
+
+/// How the kernel tells mounts apart. Each number is given anew once what had it has gone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Numbers {
+    /// Major and minor number of the file system's device.
+    pub(crate) device: (u32, u32),
+    /// The mount's own number, which stays when it is moved; 0 from kernels before 5.8.
+    pub(crate) mount: u64,
 }
 
 /// How the file system was taken out.
@@ -43,6 +55,10 @@ pub enum Unmounted {
     Clean,
     /// It is out of sight, but lives until its last user has gone.
     Detached,
+    /// It stands below another mount, and stays.
+    Covered,
+    /// It is not in the tree that this process sees, but may have users, or stand in other namespaces.
+    NotFound,
 }
 
 /// Mounts at `mountpoint` and returns the connection to the kernel.
@@ -63,8 +79,8 @@ pub(crate) fn mount(
             None => fusermount::mount(&path, options)?,
         }
     };
-    let device = match device_at(&path) {
-        Ok(device) => device,
+    let numbers = match numbers_at(&path) {
+        Ok(numbers) => numbers,
         Err(errno) => {
             detach(&path);
             return Err(Error::io(
@@ -75,7 +91,8 @@ pub(crate) fn mount(
     };
     let mounted = Mounted {
         path,
-        device,
+        numbers,
+        kind: kind(options),
         is_gone: AtomicBool::new(false),
         _auto_unmount: auto_unmount,
     };
@@ -103,30 +120,36 @@ pub fn unmount(path: &Path, lazily: bool) -> Result<Unmounted> {
 }
 
 impl Mounted {
-    /// Takes the file system out of the tree, from any thread; does nothing if it is no longer there.
+    /// Takes the file system out of the tree, from any thread, also if it was moved; does nothing if it is no longer there.
     ///
     /// # Errors
     /// `Io` if the kernel or `fusermount3` refuse.
     pub(crate) fn unmount(&self) -> Result<Unmounted> {
-        if !self.stands() {
+        if self.is_gone.load(Ordering::Relaxed) {
             return Ok(Unmounted::Clean);
         }
-        match rustix::mount::unmount(&self.path, UnmountFlags::NOFOLLOW) {
+        let path = match self.place() {
+            Ok(path) => path,
+            Err(unmounted) => return Ok(unmounted),
+        };
+        let failed = |errno: Errno| {
+            let text = format!("cannot unmount {}", path.display());
+            Error::io(text, errno.into())
+        };
+        match rustix::mount::unmount(&path, UnmountFlags::NOFOLLOW) {
             // Another thread or program was faster.
             Ok(()) | Err(Errno::INVAL | Errno::NOENT) => Ok(Unmounted::Clean),
             Err(Errno::BUSY) => {
                 let flags = UnmountFlags::NOFOLLOW | UnmountFlags::DETACH;
-                match rustix::mount::unmount(&self.path, flags) {
-                    Ok(()) => Ok(Unmounted::Detached),
-                    Err(errno) => Err(self.failed(errno)),
-                }
+                rustix::mount::unmount(&path, flags).map_err(failed)?;
+                Ok(Unmounted::Detached)
             }
-            Err(Errno::PERM) => fusermount::unmount(&self.path, true),
-            Err(errno) => Err(self.failed(errno)),
+            Err(Errno::PERM) => fusermount::unmount(&path, true),
+            Err(errno) => Err(failed(errno)),
         }
     }
 
-    /// Where it is mounted; absolute.
+    /// Where it was mounted; absolute.
     #[must_use]
     pub(crate) fn path(&self) -> &Path {
         &self.path
@@ -134,7 +157,7 @@ impl Mounted {
 
     /// Has the kernel read ahead further than its default; only root can, and it is of no harm if that fails.
     pub(crate) fn read_ahead(&self) -> std::io::Result<()> {
-        let (major, minor) = self.device;
+        let (major, minor) = self.numbers.device;
         std::fs::write(
             format!("/sys/class/bdi/{major}:{minor}/read_ahead_kb"),
             READ_AHEAD_KIB,
@@ -146,15 +169,18 @@ impl Mounted {
         self.is_gone.store(true, Ordering::Relaxed);
     }
 
-    fn stands(&self) -> bool {
-        !self.is_gone.load(Ordering::Relaxed) && device_at(&self.path) == Ok(self.device)
-    }
-
-    fn failed(&self, errno: Errno) -> Error {
-        Error::io(
-            format!("cannot unmount {}", self.path.display()),
-            errno.into(),
-        )
+    /// Where it stands with nothing above it, or why it cannot be unmounted.
+    fn place(&self) -> std::result::Result<PathBuf, Unmounted> {
+        let is_on_top =
+            |path: &Path| numbers_at(path).is_ok_and(|found| found.device == self.numbers.device);
+        if is_on_top(&self.path) {
+            return Ok(self.path.clone());
+        }
+        match mount_table::find(self.numbers, &self.kind) {
+            Some(path) if is_on_top(&path) => Ok(path),
+            Some(_) => Err(Unmounted::Covered),
+            None => Err(Unmounted::NotFound),
+        }
     }
 }
 
@@ -203,10 +229,9 @@ fn mount_directly(path: &Path, options: &MountOptions) -> Result<Option<OwnedFd>
             return Err(Error::io(text, errno.into()));
         }
     };
-    let kind = format!("fuse.{}", options.subtype);
     let source = options.fsname.as_str();
     let data = kernel_options(&device, path, options)?;
-    match rustix::mount::mount(source, path, kind, flags(options), data.as_c_str()) {
+    match rustix::mount::mount(source, path, kind(options), flags(options), data.as_c_str()) {
         Ok(()) => Ok(Some(device)),
         Err(Errno::PERM) => Ok(None),
         Err(errno) => Err(Error::io(
@@ -240,6 +265,10 @@ fn kernel_options(device: &OwnedFd, path: &Path, options: &MountOptions) -> Resu
     CString::new(list.join(",")).map_err(|_| Error::invalid_input("a mount option contains a NUL"))
 }
 
+fn kind(options: &MountOptions) -> String {
+    format!("fuse.{}", options.subtype)
+}
+
 fn flags(options: &MountOptions) -> MountFlags {
     [
         (options.ro, MountFlags::RDONLY),
@@ -252,12 +281,15 @@ fn flags(options: &MountOptions) -> MountFlags {
     .fold(MountFlags::empty(), |all, flag| all | flag)
 }
 
-/// Returns the device number of what is mounted at `path`, without a request to the file system itself, which may not be
-/// served yet or any more.
-fn device_at(path: &Path) -> rustix::io::Result<(u32, u32)> {
+/// Returns the numbers of what is mounted at `path`, without a request to the file system itself, which may not be served
+/// yet or any more.
+fn numbers_at(path: &Path) -> rustix::io::Result<Numbers> {
     let flags = AtFlags::STATX_DONT_SYNC | AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT;
-    let stat = rustix::fs::statx(CWD, path, flags, StatxFlags::empty())?;
-    Ok((stat.stx_dev_major, stat.stx_dev_minor))
+    let stat = rustix::fs::statx(CWD, path, flags, StatxFlags::MNT_ID)?;
+    Ok(Numbers {
+        device: (stat.stx_dev_major, stat.stx_dev_minor),
+        mount: stat.stx_mnt_id,
+    })
 }
 
 fn detach(path: &Path) {

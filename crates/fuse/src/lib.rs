@@ -32,6 +32,7 @@ mod folding;
 pub mod fs;
 mod fusermount;
 mod kernel_mount;
+pub mod mount_table;
 pub mod node;
 pub mod options;
 mod protocol;

@@ -41,7 +41,7 @@ impl Drop for MountGuard {
 pub struct Unmounter(Arc<Mounted>);
 
 impl Unmounter {
-    /// Unmounts; [`Session::run`] returns when the last user has gone.
+    /// Unmounts, wherever the file system stands now; [`Session::run`] returns when the last user has gone.
     ///
     /// # Errors
     /// `Io` if the kernel or `fusermount3` refuse.

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use clap::ArgMatches;
 use durin_format::Error;
@@ -257,7 +257,12 @@ fn mount(
     })
 }
 
-/// Starts a thread that unmounts at the first signal; the result tells later whether one came.
+/// Signals within this time are one: a terminal that closes sends two, and an orderly end takes some milliseconds.
+const SIGNALS_APART: Duration = Duration::from_secs(1);
+
+/// Starts a thread that unmounts at each signal, until the process ends; the result tells later whether one came.
+///
+/// What this process cannot see any more it cannot unmount: another signal ends the process then.
 fn unmount_on_signal(unmounter: Unmounter) -> std::io::Result<Arc<AtomicBool>> {
     let mut arriving = Signals::new(signals::ending())?;
     let interrupted = Arc::new(AtomicBool::new(false));
@@ -265,11 +270,14 @@ fn unmount_on_signal(unmounter: Unmounter) -> std::io::Result<Arc<AtomicBool>> {
     std::thread::Builder::new()
         .name("signals".to_owned())
         .spawn(move || {
+            let mut first = None;
             for _ in arriving.forever() {
                 flag.store(true, Ordering::Relaxed);
-                // Busy or failed: the next signal tries again, and `Session` itself does when it ends.
-                if matches!(unmounter.unmount(), Ok(Unmounted::Clean)) {
-                    break;
+                let first = *first.get_or_insert_with(Instant::now);
+                // Covered or failed: the next signal tries again, and `Session` itself does when it ends.
+                let is_nowhere = matches!(unmounter.unmount(), Ok(Unmounted::NotFound));
+                if is_nowhere && first.elapsed() >= SIGNALS_APART {
+                    std::process::exit(i32::from(code::INTERRUPTED));
                 }
             }
         })?;

@@ -1,10 +1,9 @@
 //! The images that are mounted, as the kernel lists them.
 
-use std::ffi::OsString;
-use std::os::unix::ffi::OsStringExt as _;
 use std::path::{Path, PathBuf};
 
 use durin_format::{Error, Result};
+use durin_fuse::mount_table::unescape;
 
 /// Where the kernel lists the mounts that this process sees.
 const TABLE: &str = "/proc/self/mountinfo";
@@ -76,37 +75,18 @@ fn images(table: &[u8]) -> Vec<MountedImage> {
 fn parse(line: &[u8]) -> Option<(MountedImage, bool)> {
     let mut fields = line.split(|byte| *byte == b' ');
     let id = std::str::from_utf8(fields.next()?).ok()?.parse().ok()?;
-    let mountpoint = path(fields.nth(3)?);
+    let mountpoint = unescape(fields.nth(3)?);
     let options = String::from_utf8_lossy(fields.next()?).into_owned();
     fields.find(|field| *field == b"-")?;
     let is_ours = fields.next()? == FS_TYPE.as_bytes();
     let mount = MountedImage {
         id,
-        image: path(fields.next()?),
+        image: unescape(fields.next()?),
         mountpoint,
         options,
         is_covered: false,
     };
     Some((mount, is_ours))
-}
-
-/// Undoes `\040` and its like.
-fn path(field: &[u8]) -> PathBuf {
-    let mut bytes = Vec::with_capacity(field.len());
-    let mut rest = field;
-    while let Some((&first, tail)) = rest.split_first() {
-        let code = match (first, tail.get(..3)) {
-            (b'\\', Some(digits)) => std::str::from_utf8(digits)
-                .ok()
-                .and_then(|digits| u8::from_str_radix(digits, 8).ok()),
-            _ => None,
-        };
-        bytes.push(code.unwrap_or(first));
-        rest = tail
-            .get(if code.is_some() { 3 } else { 0 }..)
-            .unwrap_or_default();
-    }
-    PathBuf::from(OsString::from_vec(bytes))
 }
 
 /// Returns what a user means by `target`: the image on top at that mount point, or all mounts of that image.

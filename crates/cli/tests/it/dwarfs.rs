@@ -1,7 +1,8 @@
 //! The FUSE driver as a program. What a mount shows is tested with the driver's library.
 
 use std::fs;
-use std::process::{Command, Stdio};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use durin_testkit::mount::{self, Mount};
@@ -129,6 +130,69 @@ fn signals_unmount() {
         assert_eq!(driver.wait().unwrap().code(), Some(8), "{signal}");
         assert!(!mount::is_mount_point(&point), "{signal}");
     }
+}
+
+/// Starts a driver in the foreground with its mount at `point`.
+fn foreground(place: &Place, point: &Path) -> Child {
+    fs::create_dir_all(point).unwrap();
+    let driver = Command::new(driver())
+        .args([&place.image(), point])
+        .arg("-f")
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    wait_until(|| mount::is_mount_point(point));
+    driver
+}
+
+fn terminate(driver: &Child) {
+    let mut kill = Command::new("kill");
+    let killed = kill.args(["-s", "TERM", &driver.id().to_string()]).status();
+    assert!(killed.unwrap().success());
+}
+
+#[test]
+fn signals_unmount_what_was_moved_or_covered() {
+    require!(mount::available());
+    let place = Place::new();
+    let (before, after) = (place.path("before"), place.path("after"));
+    let mut driver = foreground(&place, &before.join("mnt"));
+    fs::rename(&before, &after).unwrap();
+    terminate(&driver);
+    assert_eq!(driver.wait().unwrap().code(), Some(8));
+    assert!(!mount::is_mount_point(&after.join("mnt")));
+
+    let point = place.path("mnt");
+    let mut lower = foreground(&place, &point);
+    dwarfs().args([&place.image(), &point]).succeed();
+    terminate(&lower);
+    std::thread::sleep(Duration::from_millis(1200));
+    terminate(&lower);
+    std::thread::sleep(Duration::from_millis(200));
+    assert_eq!(lower.try_wait().unwrap(), None, "it is covered, and stays");
+    mount::unmount(&point).unwrap();
+    assert!(mount::is_mount_point(&point));
+    terminate(&lower);
+    assert_eq!(lower.wait().unwrap().code(), Some(8));
+    assert!(!mount::is_mount_point(&point));
+}
+
+/// Whoever still has a file open of what was taken out of sight is served, until somebody insists.
+#[test]
+fn a_mount_out_of_sight_ends_with_another_signal() {
+    require!(mount::available());
+    let place = Place::new();
+    let point = place.path("mnt");
+    let mut driver = foreground(&place, &point);
+    let held = fs::File::open(point.join("hello")).unwrap();
+    terminate(&driver);
+    wait_until(|| !mount::is_mount_point(&point));
+    terminate(&driver);
+    std::thread::sleep(Duration::from_millis(1200));
+    assert_eq!(driver.try_wait().unwrap(), None, "two at once are one");
+    terminate(&driver);
+    assert_eq!(driver.wait().unwrap().code(), Some(8));
+    drop(held);
 }
 
 #[test]

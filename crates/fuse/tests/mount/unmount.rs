@@ -63,8 +63,48 @@ fn a_mount_below_is_not_taken_for_ours() {
     let unmounter = upper.unmounter();
     rustix::mount::unmount(lower.path(), UnmountFlags::DETACH).unwrap();
     drop(upper);
-    assert_eq!(unmounter.unmount().unwrap(), Unmounted::Clean);
+    assert_eq!(unmounter.unmount().unwrap(), Unmounted::NotFound);
     assert!(is_mount_point(lower.path()), "the lower mount still stands");
+    assert_eq!(lower.unmounter.unmount().unwrap(), Unmounted::Clean);
+    lower.wait().unwrap();
+}
+
+#[test]
+fn a_mount_that_was_moved_is_found() {
+    let vectors = require!(ready());
+    let dir = tempfile::tempdir().unwrap();
+    let (before, after) = (dir.path().join("before"), dir.path().join("with space"));
+    fs::create_dir_all(before.join("mnt")).unwrap();
+    let session = durin_fuse::mount(
+        std::sync::Arc::new(crate::open(&vectors.image("handmade", "base"))),
+        &before.join("mnt"),
+        &durin_fuse::FsOptions::default(),
+        &durin_fuse::MountOptions::default(),
+        std::sync::Arc::new(crate::Messages::default()),
+    )
+    .unwrap();
+    fs::rename(&before, &after).unwrap();
+    let unmounter = session.unmounter();
+    assert_eq!(unmounter.unmount().unwrap(), Unmounted::Clean);
+    session.run().unwrap();
+    assert!(!is_mount_point(&after.join("mnt")));
+}
+
+#[test]
+fn what_is_covered_stays() {
+    let vectors = require!(ready());
+    let image = vectors.image("handmade", "base");
+    let mut lower = Mount::new(&image);
+    let upper = durin_fuse::mount(
+        std::sync::Arc::new(crate::open(&image)),
+        lower.path(),
+        &durin_fuse::FsOptions::default(),
+        &durin_fuse::MountOptions::default(),
+        std::sync::Arc::new(crate::Messages::default()),
+    )
+    .unwrap();
+    assert_eq!(lower.unmounter.unmount().unwrap(), Unmounted::Covered);
+    drop(upper);
     assert_eq!(lower.unmounter.unmount().unwrap(), Unmounted::Clean);
     lower.wait().unwrap();
 }
