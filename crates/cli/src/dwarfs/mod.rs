@@ -123,6 +123,7 @@ fn serve(
     let measuring = Measuring::start(perfmon, plan.perfmon_trace.as_deref())?;
     plan.file_system.access_log = analysis(plan.analysis_file.as_deref())?;
     let preload = plan.preload.take();
+    let preload = preload.filter(|blocks| can_preload(&image, blocks, logger));
     let workers = plan.image.cache.workers;
     let session = mount(
         Arc::clone(&image),
@@ -175,7 +176,20 @@ fn analysis(path: Option<&Path>) -> Result<Option<AccessLog>, Failure> {
     Ok(Some(log))
 }
 
-/// Fills the cache beside serving; an image without the category is no reason not to mount it.
+/// Whether the image has what is to be preloaded. That is looked up while warnings are still seen; an image without the
+/// category is no reason not to mount it.
+fn can_preload(image: &Image, blocks: &PreloadBlocks, logger: &Logger) -> bool {
+    let PreloadBlocks::Category(name) = blocks else {
+        return true;
+    };
+    let found = image.blocks_of_category(name);
+    if let Err(error) = &found {
+        logger.warn(format!("nothing is preloaded: {error}"));
+    }
+    found.is_ok()
+}
+
+/// Fills the cache beside serving.
 fn start_preload(
     image: &Arc<Image>,
     blocks: &PreloadBlocks,

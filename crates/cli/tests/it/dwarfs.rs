@@ -403,4 +403,10 @@ fn an_image_without_the_category_is_mounted() {
         let mounted = Mount::new(driver(), &place.image(), &[option]);
         assert!(mounted.path().join("hello").is_file());
     }
+    let point = place.path("mnt");
+    fs::create_dir(&point).unwrap();
+    let run = dwarfs().args([&place.image(), &point]);
+    let ran = run.args(["-o", "preload_category=hotness"]).succeed();
+    let warned = mount::unmount(&point).map(|()| ran.stderr).unwrap();
+    assert!(warned.contains("no category 'hotness'"), "{warned}");
 }
