@@ -96,6 +96,7 @@ fn option_list(options: &MountOptions) -> String {
         (!options.dev, "nodev"),
         (!options.suid, "nosuid"),
         (!options.exec, "noexec"),
+        (!options.symfollow, "nosymfollow"),
         (options.dev, "dev"),
         (options.suid, "suid"),
         (options.default_permissions, "default_permissions"),

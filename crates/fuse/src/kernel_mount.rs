@@ -275,6 +275,7 @@ fn flags(options: &MountOptions) -> MountFlags {
         (!options.dev, MountFlags::NODEV),
         (!options.suid, MountFlags::NOSUID),
         (!options.exec, MountFlags::NOEXEC),
+        (!options.symfollow, MountFlags::NOSYMFOLLOW),
     ]
     .into_iter()
     .filter_map(|(is_set, flag)| is_set.then_some(flag))

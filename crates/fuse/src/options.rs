@@ -73,6 +73,8 @@ pub struct MountOptions {
     pub suid: bool,
     /// Lets programs run.
     pub exec: bool,
+    /// Lets symlinks be followed.
+    pub symfollow: bool,
     /// Server threads; 0 chooses.
     pub threads: usize,
     /// Gives each server thread its own descriptor of the device.
@@ -100,6 +102,7 @@ impl Default for MountOptions {
             dev: false,
             suid: false,
             exec: true,
+            symfollow: true,
             threads: 0,
             clone_fd: true,
             io_uring: true,
@@ -125,15 +128,20 @@ const WITHOUT_EFFECT: &[&str] = &[
     "diratime",
     "dirsync",
     "hard_remove",
+    "iversion",
     "kernel_cache",
     "large_read",
     "lazytime",
+    "loud",
+    "mand",
     "noatime",
     "noauto",
     "nodiratime",
     "nofail",
     "noforget",
+    "noiversion",
     "nolazytime",
+    "nomand",
     "nonempty",
     "norelatime",
     "nostrictatime",
@@ -141,6 +149,7 @@ const WITHOUT_EFFECT: &[&str] = &[
     "nousers",
     "readdir_ino",
     "relatime",
+    "silent",
     "splice_move",
     "splice_read",
     "splice_write",
@@ -199,13 +208,15 @@ impl MountOptions {
             "nosuid" => self.suid = false,
             "exec" => self.exec = true,
             "noexec" => self.exec = false,
+            "symfollow" => self.symfollow = true,
+            "nosymfollow" => self.symfollow = false,
             "clone_fd" => self.clone_fd = true,
             "noclone_fd" => self.clone_fd = false,
             "io_uring" => self.io_uring = true,
             "noio_uring" => self.io_uring = false,
             "beside_clients" => self.beside_clients = true,
             "nobeside_clients" => self.beside_clients = false,
-            _ if WITHOUT_EFFECT.contains(&option) || option.starts_with("x-") => {}
+            _ if WITHOUT_EFFECT.contains(&option) || is_for_other_programs(option) => {}
             _ => return Err(unknown(option)),
         }
         Ok(())
@@ -228,11 +239,16 @@ impl MountOptions {
             "io_uring" => self.io_uring = number(option, value, 0, 1)? == 1,
             "beside_clients" => self.beside_clients = number(option, value, 0, 1)? == 1,
             _ if FOR_THE_KERNEL.contains(&key) => self.extra.push(option.to_owned()),
-            _ if WITHOUT_EFFECT_KEYS.contains(&key) || key.starts_with("x-") => {}
+            _ if WITHOUT_EFFECT_KEYS.contains(&key) || is_for_other_programs(key) => {}
             _ => return Err(unknown(option)),
         }
         Ok(())
     }
+}
+
+/// Comments of fstab(5), which the kernel never sees.
+fn is_for_other_programs(key: &str) -> bool {
+    key.starts_with("x-") || key.starts_with("X-")
 }
 
 fn unknown(option: &str) -> Error {
@@ -318,6 +334,11 @@ mod tests {
     fn takes_what_stands_in_fstab_lines() {
         assert_eq!(
             parse("noauto,user,_netdev,x-systemd.automount,relatime,x-a=b,comment=c").unwrap(),
+            MountOptions::default()
+        );
+        assert_eq!(
+            parse("X-mount.mkdir,X-a=b,silent,loud,mand,nomand,iversion,noiversion,symfollow")
+                .unwrap(),
             MountOptions::default()
         );
     }

@@ -76,7 +76,7 @@ impl Program for Dwarfs {
         for warning in &plan.warnings {
             logger.warn(warning);
         }
-        if options.foreground || options.debug {
+        if options.foreground || options.debug || plan.foreground {
             return serve(options, plan, logger, None);
         }
         let no_daemon = |error| {

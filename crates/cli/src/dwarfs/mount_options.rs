@@ -61,6 +61,7 @@ pub(super) struct Plan {
     pub(super) fsname_given: bool,
     pub(super) memory_lock: MemoryLock,
     pub(super) log_level: Option<Level>,
+    pub(super) foreground: bool,
     pub(super) preload: Option<PreloadBlocks>,
     pub(super) analysis_file: Option<PathBuf>,
     perfmon: String,
@@ -135,6 +136,11 @@ impl Plan {
     fn take_flag(&mut self, key: &str) -> bool {
         let file_system = &mut self.file_system;
         match key {
+            // As `-d`.
+            "debug" => {
+                self.foreground = true;
+                self.log_level.get_or_insert(Level::Debug);
+            }
             "readonly" => file_system.readonly = true,
             "case_insensitive" => file_system.case_insensitive = true,
             "preload_all" => self.preload = Some(PreloadBlocks::All),

@@ -26,6 +26,27 @@ fn blocksize_is_told() {
 }
 
 #[test]
+fn symlinks_are_not_followed_if_so_asked() {
+    require!(mount::available());
+    let place = Place::new();
+    std::os::unix::fs::symlink("hello", place.tree().join("link")).unwrap();
+    for (options, is_followed) in [
+        (&[][..], true),
+        (&["nosymfollow"], false),
+        (&["nosymfollow,symfollow"], true),
+    ] {
+        if !is_followed && !skip::is_root() {
+            skip::skipped("not every fusermount3 knows nosymfollow");
+            continue;
+        }
+        let mounted = Mount::new(driver(), &place.image(), options);
+        let link = mounted.path().join("link");
+        assert_eq!(fs::read_link(&link).unwrap(), Path::new("hello"));
+        assert_eq!(fs::read(&link).is_ok(), is_followed, "{options:?}");
+    }
+}
+
+#[test]
 fn metadata_is_locked_in_memory() {
     require!(mount::available());
     if !skip::is_root() {
@@ -91,6 +112,7 @@ fn the_driver_says_as_much_as_asked_for() {
         (&["-f", "-o", "debuglevel=debug"], true),
         // Stays in the foreground by itself.
         (&["-d"], true),
+        (&["-o", "debug"], true),
     ] {
         let mut child = foreground(&place, arguments);
         let point = place.path("mnt");
