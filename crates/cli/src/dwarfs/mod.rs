@@ -54,7 +54,22 @@ pub fn main() -> ExitCode {
 
 /// Runs dwarfs; the first of `arguments` is the name it was called by.
 pub(crate) fn main_with(arguments: &[OsString]) -> ExitCode {
+    let name = arguments
+        .first()
+        .and_then(|name| Path::new(name).file_name());
+    if name.is_some_and(|name| name == "mount.dwarfs") {
+        return main_of_helper(arguments);
+    }
     program::main::<Dwarfs>(arguments)
+}
+
+/// As the helper of mount(8), whose `-f` asks for everything but the mount, and whose `-s` for patience with options.
+fn main_of_helper(arguments: &[OsString]) -> ExitCode {
+    if arguments.iter().any(|argument| argument == "-f") {
+        return ExitCode::SUCCESS;
+    }
+    let arguments = arguments.iter().filter(|argument| *argument != "-s");
+    program::main::<Dwarfs>(&arguments.cloned().collect::<Vec<_>>())
 }
 
 /// The program as [`crate::common::program`] runs it.
@@ -219,13 +234,17 @@ impl Mountpoint {
                 .map(Self::Automatic)
                 .map_err(unusable);
         };
-        if !path.is_dir() {
-            return Err(unusable(format!(
-                "mount point '{}' is not a directory",
-                escape::path(path)
-            )));
+        let shown = escape::path(path);
+        match path.metadata() {
+            Ok(found) if found.is_dir() => Ok(Self::Given(path.clone())),
+            Ok(_) => Err(unusable(format!(
+                "mount point '{shown}' is not a directory"
+            ))),
+            // Also that of a mount whose driver has died.
+            Err(error) => Err(unusable(format!(
+                "cannot use mount point '{shown}': {error}"
+            ))),
         }
-        Ok(Self::Given(path.clone()))
     }
 
     fn path(&self) -> &Path {

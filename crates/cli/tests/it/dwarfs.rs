@@ -249,8 +249,13 @@ fn failures_have_their_codes() {
         let run = || dwarfs().args(foreground);
         fails_with(run().arg(tree.join("hello")).arg(&tree), "hello");
         fails_with(run().arg(place.path("nowhere")).arg(&tree), "cannot open");
-        let outcome = run().arg(&image).arg(place.path("nowhere")).expect_code(2);
-        assert!(outcome.stderr.contains("is not a directory"), "{outcome}");
+        for (point, why) in [
+            (place.path("nowhere"), "No such file"),
+            (tree.join("hello"), "is not a directory"),
+        ] {
+            let outcome = run().arg(&image).arg(point).expect_code(2);
+            assert!(outcome.stderr.contains(why), "{outcome}");
+        }
         fails_with(
             run().arg(&image).arg(&tree).args(["-o", "frobnicate"]),
             "'frobnicate'",

@@ -9,7 +9,7 @@ use durin_testkit::skip::{is_root, skipped};
 use serde_json::Value;
 
 use crate::everyday::{command, records, with_image};
-use crate::support::{Place, dwarfs, fails_with};
+use crate::support::{Place, dwarfs, fails_with, program};
 
 /// `durin mounts` asks all drivers, and while it does, a mount is in use: these tests wait for each other.
 static ONE_BY_ONE: Mutex<()> = Mutex::new(());
@@ -67,6 +67,28 @@ fn mounts_are_listed_and_unmounted_by_image_or_place() {
         command(&place, "unmount", &["mnt"]),
         "no image is mounted there",
     );
+}
+
+#[test]
+fn the_helper_of_mount_takes_its_flags() {
+    if let Err(why) = durin_testkit::mount::available() {
+        return skipped(&why);
+    }
+    let _alone = one_by_one();
+    let place = with_image();
+    let point = place.path("mnt");
+    fs::create_dir(&point).unwrap();
+    let helper = place.path("mount.dwarfs");
+    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_dwarfs"), &helper).unwrap();
+    let run = |flags: &[&str]| {
+        let run = program(&helper).current_dir(&place.path(""));
+        run.args(["image.dwarfs", "mnt"]).args(flags).succeed();
+        durin_testkit::mount::is_mount_point(&point)
+    };
+    // Everything but the mount.
+    assert!(!run(&["-f", "-n", "-o", "ro"]));
+    assert!(run(&["-s", "-n", "-v", "-o", "ro", "-t", "dwarfs"]));
+    command(&place, "unmount", &["mnt"]).succeed();
 }
 
 #[test]
