@@ -20,7 +20,7 @@ const PAGES_MAX: u16 = 256;
 pub(crate) const ANSWER_LEN_MAX: usize = PAGES_MAX as usize * 4096;
 
 /// What the kernel may do on its own; each is asked for if it is on offer.
-const WANTED: [InitFlags; 11] = [
+const WANTED: [InitFlags; 10] = [
     InitFlags::ASYNC_READ,
     InitFlags::EXPORT_SUPPORT,
     // Without READDIRPLUS_AUTO: `walkers` knows better who wants attributes.
@@ -29,7 +29,6 @@ const WANTED: [InitFlags; 11] = [
     InitFlags::PARALLEL_DIROPS,
     InitFlags::ABORT_ERROR,
     InitFlags::MAX_PAGES,
-    InitFlags::CACHE_SYMLINKS,
     InitFlags::EXPLICIT_INVAL_DATA,
     InitFlags::INIT_EXT,
     InitFlags::DIRECT_IO_ALLOW_MMAP,
@@ -144,6 +143,10 @@ impl Adapter {
             .fold(InitFlags::default(), |all, one| all | one);
         if self.rules.opening == Opening::Free && self.fs.caches_everything() {
             wanted = wanted | InitFlags::NO_OPEN_SUPPORT;
+        }
+        // What is kept is shown to everybody; see `Self::validity`.
+        if self.rules.access == Access::All {
+            wanted = wanted | InitFlags::CACHE_SYMLINKS;
         }
         if self.rules.opening != Opening::Guarded {
             wanted = wanted | InitFlags::NO_OPENDIR_SUPPORT;

@@ -14,7 +14,9 @@ use rustix::process::Pid;
 
 use crate::fs::{Caching, DirItem, Fs, Full, Node, Seek};
 use crate::node::ROOT;
-use crate::protocol::{Attributes, Entry, InitFlags, OpenReply, Reply, Request, StatFs, opcode};
+use crate::protocol::{
+    Attributes, Entry, InitFlags, OpenReply, Reply, Request, StatFs, Validity, opcode,
+};
 use crate::server::beside::Counts;
 use crate::walkers::Walkers;
 use crate::xattr::{DRIVER_SESSION, room_to_grow};
@@ -355,6 +357,7 @@ impl Adapter {
     fn attributes(&self, node: &Node) -> Attributes {
         let attr = &node.attr;
         Attributes {
+            validity: self.validity(),
             node: node.number,
             size: attr.size,
             blocks: attr.allocated.div_ceil(512),
@@ -366,6 +369,14 @@ impl Adapter {
             // The protocol has 32 bits: 12 of the major and 20 of the minor number, all that Linux has.
             rdev: u32::try_from(attr.rdev).unwrap_or(0),
             block_size: self.block_size(attr),
+        }
+    }
+
+    /// The kernel shows what it keeps to everybody; where not all are let in, it is to ask each time.
+    fn validity(&self) -> Validity {
+        match self.rules.access {
+            Access::All => Validity::Forever,
+            Access::User { .. } => Validity::Once,
         }
     }
 

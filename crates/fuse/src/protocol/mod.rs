@@ -13,7 +13,7 @@ mod ring;
 mod shared;
 
 pub(crate) use flags::{InitFlags, OpenReply};
-pub(crate) use reply::{Attributes, Entry, Init, Reply, StatFs};
+pub(crate) use reply::{Attributes, Entry, Init, Reply, StatFs, Validity};
 pub(crate) use request::{Request, opcode};
 pub(crate) use ring::{HEAD_LEN, command, put_head, request_in};
 pub(crate) use shared::Shared;

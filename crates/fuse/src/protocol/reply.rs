@@ -50,9 +50,28 @@ impl Default for Buffer {
     }
 }
 
+/// How long the kernel may believe attributes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Validity {
+    #[default]
+    Forever,
+    /// Not at all: the next one who asks may get another.
+    Once,
+}
+
+impl Validity {
+    fn seconds(self) -> u64 {
+        match self {
+            Self::Forever => FOREVER_SECONDS,
+            Self::Once => 0,
+        }
+    }
+}
+
 /// Attributes as the protocol has them.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Attributes {
+    pub(crate) validity: Validity,
     pub(crate) node: u64,
     pub(crate) size: u64,
     /// Units of 512 bytes.
@@ -219,8 +238,9 @@ impl Reply {
     pub(crate) fn entry(&mut self, attr: &Attributes) {
         self.u64(attr.node);
         self.u64(0);
+        // Names stay in any case: the kernel would drop one that somebody may not look up, with all that is mounted there.
         self.u64(FOREVER_SECONDS);
-        self.u64(FOREVER_SECONDS);
+        self.u64(attr.validity.seconds());
         self.u64(0);
         self.attr(attr);
     }
@@ -231,7 +251,7 @@ impl Reply {
     }
 
     pub(crate) fn attributes(&mut self, attr: &Attributes) {
-        self.u64(FOREVER_SECONDS);
+        self.u64(attr.validity.seconds());
         self.u64(0);
         self.attr(attr);
     }

@@ -15,6 +15,7 @@ use rustix::io::Errno;
 use crate::{Mount, ready};
 
 const FILE: &str = "bench.sh";
+const LINK: &str = "foobar";
 
 fn errno<T>(result: io::Result<T>) -> Option<Errno> {
     result.err().as_ref().and_then(Errno::from_io_error)
@@ -156,4 +157,64 @@ fn others_are_let_in_only_when_asked_for() {
             assert_eq!(status.success(), expected, "{what}");
         }
     }
+}
+
+#[test]
+fn what_the_owner_has_looked_at_is_not_shown_to_others() {
+    let vectors = require!(ready());
+    if !durin_testkit::skip::is_root() {
+        durin_testkit::skip::skipped("only root can become somebody else");
+        return;
+    }
+    let image = vectors.image("good", "compat-v0.4.1");
+    for (options, expected) in [
+        ("allow_other", true),
+        ("allow_root", false),
+        ("auto_unmount", false),
+    ] {
+        let has_helper = Command::new("fusermount3").arg("-V").output().is_ok();
+        if options == "auto_unmount" && !has_helper {
+            durin_testkit::skip::skipped("no fusermount3");
+            continue;
+        }
+        let mut mount_options = MountOptions::default();
+        mount_options.set(options).unwrap();
+        let mount = Mount::with(&image, &FsOptions::default(), &mount_options);
+        for _ in 0..2 {
+            fs::metadata(mount.join(FILE)).unwrap();
+            fs::read_link(mount.join(LINK)).unwrap();
+            for arguments in [["stat", FILE], ["stat", "foo"], ["readlink", LINK]] {
+                let mut looking = Command::new(arguments[0]);
+                looking.arg(mount.join(arguments[1]));
+                let output = looking.uid(65_534).gid(65_534).output().unwrap();
+                let what = format!("{options}: {arguments:?}: {output:?}");
+                assert_eq!(output.status.success(), expected, "{what}");
+            }
+        }
+    }
+}
+
+/// A name that somebody may not look up would be dropped by the kernel, with the mounts below it.
+#[test]
+fn whom_is_not_let_in_takes_no_mounts_away() {
+    let vectors = require!(ready());
+    if !durin_testkit::skip::is_root() {
+        durin_testkit::skip::skipped("only root can become somebody else");
+        return;
+    }
+    let mut options = MountOptions::default();
+    options.set("allow_root").unwrap();
+    let image = vectors.image("good", "compat-v0.4.1");
+    let outer = Mount::with(&image, &FsOptions::default(), &options);
+    let inside = outer.join("foo");
+    let mut mounting = Command::new("mount");
+    mounting.args(["-t", "tmpfs", "none"]).arg(&inside);
+    assert!(mounting.status().unwrap().success());
+    let mut looking = Command::new("stat");
+    let looked = looking.arg(&inside).uid(65_534).gid(65_534).output();
+    let is_there = durin_testkit::mount::is_mount_point(&inside);
+    if is_there {
+        durin_testkit::mount::unmount(&inside).unwrap();
+    }
+    assert!(looked.is_ok() && is_there);
 }
