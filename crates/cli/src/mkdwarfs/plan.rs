@@ -2,10 +2,13 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use durin_codec::Spec;
 use durin_format::digest::Digest;
 use durin_format::{Error, Result};
+use durin_reader::{Image, ImageOptions};
+use durin_source::MemorySource;
 use durin_writer::filter::Filter;
 use durin_writer::level::LevelDefaults;
 use durin_writer::mode::ChmodRule;
@@ -109,10 +112,10 @@ pub(super) fn build_options(
         categorize,
         category_names: !metadata.no_category_names,
         category_metadata: !metadata.no_category_metadata,
-        header: content
-            .header
-            .as_deref()
-            .map_or_else(|| Ok(Vec::new()), header)?,
+        header: match &content.header {
+            Some(file) => header(file, logger)?,
+            None => Vec::new(),
+        },
         workers,
         scanner_workers: options.advanced.num_scanner_workers.unwrap_or(workers),
         compress_niceness: options.advanced.compress_niceness,
@@ -223,11 +226,16 @@ fn umask() -> u32 {
     mask.bits()
 }
 
-pub(super) fn header(path: &Path) -> Result<Vec<u8>> {
-    fs::read(path).map_err(|error| {
-        Error::io(
-            format!("cannot read header '{}'", escape::path(path)),
-            error,
-        )
-    })
+pub(super) fn header(path: &Path, logger: &Logger) -> Result<Vec<u8>> {
+    let shown = escape::path(path);
+    let header = fs::read(path)
+        .map_err(|error| Error::io(format!("cannot read header '{shown}'"), error))?;
+    let source = Arc::new(MemorySource::new(header.clone()));
+    if Image::open(source, &ImageOptions::default()).is_ok() {
+        let len = header.len();
+        logger.warn(format!(
+            "header '{shown}' holds an image, which programs find first: the new one begins at {len} (--image-offset)"
+        ));
+    }
+    Ok(header)
 }

@@ -269,6 +269,21 @@ fn owners_times_and_modes() {
 }
 
 #[test]
+fn a_header_that_is_found_first_is_warned_about() {
+    let place = Place::new();
+    let len = fs::metadata(place.image()).unwrap().len();
+    let outcome = place.build("new").arg("--header=image.dwarfs").succeed();
+    assert!(
+        outcome.stderr.contains(&format!("begins at {len} ")),
+        "{outcome}"
+    );
+    let check = dwarfsck().current_dir(&place.path(""));
+    check
+        .args(["-i", "new", &format!("--image-offset={len}")])
+        .succeed();
+}
+
+#[test]
 fn header_goes_in_front() {
     let place = Place::new();
     fs::write(place.path("header"), "#!/bin/sh\n").unwrap();

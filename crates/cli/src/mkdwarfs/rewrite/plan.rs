@@ -106,7 +106,7 @@ pub(super) fn rewrite_options(
         section_index: !content.no_section_index,
         header: match &content.header {
             _ if rewriting.remove_header => Header::Remove,
-            Some(file) => Header::Replace(header(file)?),
+            Some(file) => Header::Replace(header(file, logger)?),
             None => Header::Keep,
         },
         check: !rewriting.no_check,
