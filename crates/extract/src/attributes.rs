@@ -8,13 +8,16 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 use durin_format::{Error, Result};
 use durin_reader::{Attr, Time};
-use rustix::fs::{AtFlags, CWD, Gid, Mode, OFlags, Timespec, Timestamps, Uid};
+use rustix::fs::{AtFlags, CWD, FileType, Gid, Mode, OFlags, Timespec, Timestamps, Uid};
 use rustix::io::Errno;
 
 use crate::job::{Job, add};
 
 const SETUID: u32 = 0o4000;
 const SETGID: u32 = 0o2000;
+
+/// How something is opened that is only named, and neither read nor followed.
+const NAMED_FLAGS: OFlags = OFlags::PATH.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
 /// Times up to here fit every file system there is; beyond, it is worth looking what became of them.
 const SAFE_TIMES: std::ops::RangeInclusive<i64> = 0..=0x7fff_ffff;
@@ -68,8 +71,15 @@ pub(crate) fn restore_symlink(
 ) {
     let flags = AtFlags::SYMLINK_NOFOLLOW;
     if job.owners {
-        let owner =
-            owner(attr).and_then(|(uid, gid)| rustix::fs::chownat(dir, name, uid, gid, flags));
+        let owner = owner(attr).and_then(|(uid, gid)| {
+            // Whoever may write to the directory, which may have been there before, could put another file in its place.
+            let link = rustix::fs::openat(dir, name, NAMED_FLAGS, Mode::empty())?;
+            let mode = rustix::fs::fstat(&link)?.st_mode;
+            if FileType::from_raw_mode(mode) != FileType::Symlink {
+                return Err(Errno::EXIST);
+            }
+            rustix::fs::chownat(&link, "", uid, gid, AtFlags::EMPTY_PATH)
+        });
         if let Err(errno) = owner {
             job.imperfect(&failed("owner", path, errno));
         }
@@ -91,8 +101,7 @@ pub(crate) fn restore_node(
     attr: &Attr,
     path: &dyn Fn() -> String,
 ) -> Result<()> {
-    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let node = rustix::fs::openat(dir, name, flags, Mode::empty())
+    let node = rustix::fs::openat(dir, name, NAMED_FLAGS, Mode::empty())
         .map_err(|errno| failed("attributes", path, errno))?;
     let is_same = rustix::fs::fstat(&node)
         .is_ok_and(|stat| stat.st_mode & 0o170_000 == attr.mode & 0o170_000);
