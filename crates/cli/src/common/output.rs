@@ -41,12 +41,13 @@ pub(crate) fn check_text_target(target: &Path, taken: &Path) -> Result<(), Failu
         return Ok(());
     }
     let context = |source| cannot_write(target, source);
+    let is_missing = found.is_err_and(|error| error.kind() == io::ErrorKind::NotFound);
     let mut options = OpenOptions::new();
-    options.write(true).create(true).truncate(false);
-    options.open(target).map_err(context)?;
+    options.write(true).create(is_missing).truncate(false);
+    let opened = options.open(target).map_err(context)?;
     // Not before: now it exists, so that all links lead somewhere.
     let is_taken = is_same_file(target, taken);
-    if found.is_err() {
+    if is_missing && opened.metadata().is_ok_and(|opened| opened.len() == 0) {
         // What a link that led nowhere leads to now.
         let made = fs::canonicalize(target).map_err(context)?;
         fs::remove_file(made).map_err(context)?;

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use durin_format::{Error, Result};
-use durin_fuse::mount_table::unescape;
+use durin_fuse::mount_table;
 
 /// Where the kernel lists the mounts that this process sees.
 const TABLE: &str = "/proc/self/mountinfo";
@@ -55,38 +55,21 @@ pub(super) fn read() -> Result<Vec<MountedImage>> {
 
 fn images(table: &[u8]) -> Vec<MountedImage> {
     let mut images: Vec<MountedImage> = Vec::new();
-    for line in table.split(|byte| *byte == b'\n') {
-        let Some((mount, is_ours)) = parse(line) else {
-            continue;
-        };
+    for line in mount_table::lines(table) {
         for earlier in &mut images {
-            earlier.is_covered |= earlier.mountpoint == mount.mountpoint;
+            earlier.is_covered |= earlier.mountpoint == line.mountpoint;
         }
-        if is_ours {
-            images.push(mount);
+        if line.kind == FS_TYPE.as_bytes() {
+            images.push(MountedImage {
+                id: line.id,
+                image: line.source,
+                mountpoint: line.mountpoint,
+                options: String::from_utf8_lossy(line.options).into_owned(),
+                is_covered: false,
+            });
         }
     }
     images
-}
-
-/// A line: number, parent, device, root, mount point, options, optional fields, `-`, type, source, super options.
-///
-/// Gives the mount and whether it is one of ours.
-fn parse(line: &[u8]) -> Option<(MountedImage, bool)> {
-    let mut fields = line.split(|byte| *byte == b' ');
-    let id = std::str::from_utf8(fields.next()?).ok()?.parse().ok()?;
-    let mountpoint = unescape(fields.nth(3)?);
-    let options = String::from_utf8_lossy(fields.next()?).into_owned();
-    fields.find(|field| *field == b"-")?;
-    let is_ours = fields.next()? == FS_TYPE.as_bytes();
-    let mount = MountedImage {
-        id,
-        image: unescape(fields.next()?),
-        mountpoint,
-        options,
-        is_covered: false,
-    };
-    Some((mount, is_ours))
 }
 
 /// Returns what a user means by `target`: the image on top at that mount point, or all mounts of that image.
@@ -122,14 +105,11 @@ mod tests {
             options: "ro,nosuid".to_owned(),
             is_covered: false,
         };
-        assert_eq!(parse(line), Some((expect, true)));
+        assert_eq!(images(line), [expect]);
         let with_fields = b"97 30 0:52 / /mnt ro shared:3 master:1 - fuse.dwarfs x ro";
-        assert!(parse(with_fields).is_some_and(|(_, is_ours)| is_ours));
+        assert_eq!(images(with_fields).len(), 1);
         let other = b"24 1 8:1 / / rw - ext4 /dev/vda rw";
-        assert!(parse(other).is_some_and(|(_, is_ours)| !is_ours));
-        for broken in [&b""[..], b"1 2 3 4", b"x 1 8:1 / / rw - ext4 /dev/vda rw"] {
-            assert_eq!(parse(broken), None);
-        }
+        assert!(images(other).is_empty());
     }
 
     #[test]

@@ -35,6 +35,8 @@ pub use scan::SectionState;
 
 /// Added to the names of files with zeros in place of what is lost.
 const SUFFIX: &str = ".partial";
+/// How often it is repeated for a name that nothing else has.
+const SUFFIX_COUNT_MAX: usize = 8;
 
 /// What to salvage.
 #[derive(Clone, Debug)]
@@ -299,12 +301,17 @@ fn keep_lost(image: &Image, plan: &mut Plan, lost: &mut [LostFile]) {
         let is_in_image = |name: &[u8]| {
             dir.is_some_and(|dir| image.lookup(dir, name).is_ok_and(|found| found.is_some()))
         };
-        let mut suffix = SUFFIX.as_bytes().to_vec();
-        let mut name = with_suffix(plan.name(&entry), &suffix);
-        while is_in_image(&name) || given.contains(&(entry.dir, name.clone())) {
-            suffix.extend_from_slice(SUFFIX.as_bytes());
-            name = with_suffix(plan.name(&entry), &suffix);
-        }
+        // Many long names have one beginning, which is all that is left of them: numbers of inodes tell them apart.
+        let numbered = format!(".{}{SUFFIX}", entry.entry.inode);
+        let suffixes = (1..=SUFFIX_COUNT_MAX).map(|count| SUFFIX.repeat(count));
+        let free = suffixes.chain([numbered]).find_map(|suffix| {
+            let name = with_suffix(plan.name(&entry), suffix.as_bytes());
+            let is_free = !is_in_image(&name) && !given.contains(&(entry.dir, name.clone()));
+            is_free.then_some(name)
+        });
+        let Some(name) = free else {
+            continue;
+        };
         plan.rename(&mut entry, &name);
         given.insert((entry.dir, name));
         file.partial = Some(plan.path(&entry));

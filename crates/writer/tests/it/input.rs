@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::UnixListener;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
 use durin_format::events::Quiet;
@@ -116,15 +116,7 @@ fn lists() {
     ];
     let mut paths: Vec<PathBuf> = paths.map(PathBuf::from).to_vec();
     paths.push(absolute);
-    let options = BuildOptions {
-        input: Input::List {
-            root: Some(dir.path().to_owned()),
-            paths,
-        },
-        order: Order::None.into(),
-        ..options(dir.path())
-    };
-    let built = build(&options);
+    let built = build(&listed(dir.path(), paths));
     assert_eq!(
         built.paths(),
         ["a/", "a/b/", "a/b/c", "a/d", "top", "z/", "z/x"]
@@ -148,21 +140,25 @@ fn lists() {
     assert_eq!((block, image.block_count()), (&b"xcdt"[..], 1));
 }
 
+/// A build of what is listed, in the order of the list.
+fn listed(root: &Path, paths: Vec<PathBuf>) -> BuildOptions {
+    BuildOptions {
+        input: Input::List {
+            root: Some(root.to_owned()),
+            paths,
+        },
+        order: Order::None.into(),
+        ..options(root)
+    }
+}
+
 #[test]
 fn lists_order_hard_linked_files_by_the_name_listed_first() {
     let dir = tempfile::tempdir().unwrap();
     put(dir.path(), &[("a", b"1"), ("b", b"2"), ("c/d", b"3")]);
     fs::hard_link(dir.path().join("a"), dir.path().join("z")).unwrap();
     let paths = ["z", "c/d", "b", "a"].map(PathBuf::from).to_vec();
-    let options = BuildOptions {
-        input: Input::List {
-            root: Some(dir.path().to_owned()),
-            paths,
-        },
-        order: Order::None.into(),
-        ..options(dir.path())
-    };
-    let built = build(&options);
+    let built = build(&listed(dir.path(), paths));
     assert_eq!(built.image().block_count(), 1);
     assert_eq!(&built.bytes[64..64 + 3], b"132");
 }
