@@ -28,7 +28,7 @@ pub(super) struct Search {
     pub(super) is_text: bool,
     /// Whether one line is enough.
     pub(super) stops_at_first: bool,
-    /// Whether all lines of binary files are counted; else one is enough of those, as it is not shown.
+    /// Whether lines are counted and not shown; else one of a binary file is enough, of which none is shown either.
     pub(super) counts: bool,
     /// Stop after so many lines.
     pub(super) count_max: u64,
@@ -201,16 +201,23 @@ impl<'a> State<'a> {
             while let Some(line) = self.before.pop_front() {
                 self.keep(line);
             }
-            self.after_left = self.search.after;
-            self.matching(line);
+            if self.shows() {
+                self.after_left = self.search.after;
+                self.matching(line);
+            }
             self.is_done |= self.is_last_shown();
         } else if self.after_left > 0 {
             self.after_left -= 1;
             self.keep(self.as_line(line, false));
             self.is_done = self.is_last_shown();
-        } else if self.search.before > 0 && !self.found.is_binary {
+        } else if self.search.before > 0 && self.shows() {
             self.keep_before(line);
         }
+    }
+
+    /// Whether lines are wanted for output.
+    fn shows(&self) -> bool {
+        !(self.search.stops_at_first || self.search.counts || self.found.is_binary)
     }
 
     /// Whether there are as many matches as are wanted, with all that is to be shown after the last one.
@@ -237,9 +244,6 @@ impl<'a> State<'a> {
     }
 
     fn matching(&mut self, line: &[u8]) {
-        if self.search.stops_at_first || self.found.is_binary {
-            return;
-        }
         if self.search.only_matching {
             let search = self.search;
             for part in search
@@ -349,10 +353,14 @@ mod tests {
         assert_eq!(find(&as_text, text, 100).lines.len(), 2);
         let counted = Search {
             counts: true,
+            before: 1,
+            after: 1,
             ..search("x")
         };
-        let found = find(&counted, text, 100);
-        assert_eq!((found.count, found.lines.len()), (2, 0));
+        for text in [&text[..], b"a\nx\nb\nx\n"] {
+            let found = find(&counted, text, 100);
+            assert_eq!((found.count, found.lines.len()), (2, 0));
+        }
     }
 
     #[test]
