@@ -19,6 +19,10 @@ use context::Context;
 
 const LEVEL_DEFAULT: i32 = 22;
 
+/// The library's error codes are the numbers below zero, as a `size_t`.
+const NO_MEMORY: zstd_safe::ErrorCode =
+    (zstd_sys::ZSTD_ErrorCode::ZSTD_error_memory_allocation as usize).wrapping_neg();
+
 /// A parameter of the library that an option sets to a number.
 struct RawKey {
     name: &'static str,
@@ -450,7 +454,13 @@ fn wrong_len() -> Error {
     Error::corrupt("zstd: frame of another size than its header says")
 }
 
+/// What went wrong, as an error of `kind`, unless it was memory.
 fn failure(code: zstd_safe::ErrorCode, kind: fn(String) -> Error) -> Error {
+    let kind = if code == NO_MEMORY {
+        Error::limit
+    } else {
+        kind
+    };
     kind(format!("zstd: {}", zstd_safe::get_error_name(code)))
 }
 
@@ -461,6 +471,18 @@ mod tests {
 
     fn parse(text: &str) -> ZstdOptions {
         ZstdOptions::parse(&mut Options::parse(text).unwrap()).unwrap()
+    }
+
+    /// A decoder that finds no memory may find some later.
+    #[test]
+    fn want_of_memory_is_no_damage() {
+        assert_eq!(
+            zstd_safe::get_error_name(NO_MEMORY),
+            "Allocation error : not enough memory"
+        );
+        let kind = |code| failure(code, Error::corrupt).kind();
+        assert_eq!(kind(NO_MEMORY), durin_format::ErrorKind::Limit);
+        assert_eq!(kind(NO_MEMORY - 1), durin_format::ErrorKind::Corrupt);
     }
 
     #[test]

@@ -20,17 +20,30 @@ pub const HISTORY_TEXT_COUNT_MAX: usize = 1 << 18;
 /// and everything else together stays below that in practice. A reader can be told a lower one.
 pub const METADATA_BYTES_MAX: u64 = 4 << 30;
 
-/// How long metadata may be after decompression whatever it was compressed to. See [`METADATA_EXPANSION_MAX`].
-pub const METADATA_ANY_BYTES_MAX: u64 = 64 << 20;
+/// How long metadata may be after decompression whatever it was compressed to. See [`metadata_bytes_max`].
+const METADATA_ANY_BYTES_MAX: u64 = 256 << 20;
 
-/// How many times as long as its payload metadata above [`METADATA_ANY_BYTES_MAX`] may be.
+/// How many times as long as its payload metadata above [`METADATA_ANY_BYTES_MAX`] may be. See [`metadata_bytes_max`].
+const METADATA_EXPANSION_MAX: u64 = 4096;
+
+/// Longest metadata that is believed of a payload of `payload_len` bytes; none longer is written, either.
 ///
-/// A payload of 100 KiB can claim gigabytes. Honest metadata of that size names millions of inodes one after the other,
-/// and such numbers do not compress a hundredfold.
-pub const METADATA_EXPANSION_MAX: u64 = 256;
+/// A payload of 100 KiB can claim gigabytes. Honest metadata of that size names millions of inodes one after the other, and
+/// such numbers do not compress a hundredfold, unless the tree holds hundreds of snapshots that share their files as hard
+/// links: a thousand of them, some nine-hundredfold.
+#[must_use]
+pub fn metadata_bytes_max(payload_len: u64) -> u64 {
+    payload_len
+        .saturating_mul(METADATA_EXPANSION_MAX)
+        .clamp(METADATA_ANY_BYTES_MAX, METADATA_BYTES_MAX)
+}
 
-/// Longest section index: 2^22 sections of 8 bytes, which is 4 TiB in blocks of 1 MiB.
-pub const INDEX_BYTES_MAX: u64 = 32 << 20;
+/// Most sections of an image: 64 GiB in blocks of 4 KiB, 256 TiB in blocks of 16 MiB. The list of so many takes some
+/// hundred MiB.
+pub const SECTION_COUNT_MAX: usize = 1 << 24;
+
+/// Longest section index: so many entries of 8 bytes.
+pub const INDEX_BYTES_MAX: u64 = 8 * SECTION_COUNT_MAX as u64;
 
 /// Largest offset that fits into an entry of the section index.
 pub const INDEX_OFFSET_MAX: u64 = (1 << 48) - 1;

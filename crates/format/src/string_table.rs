@@ -4,12 +4,13 @@
 
 use crate::error::{Error, Result};
 use crate::fsst::SymbolTable;
-use crate::limits::TARGET_BYTES_MAX;
 use crate::metadata::StringTable;
 
 /// How strings are packed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StringPacking {
+    /// The longest string in bytes as it is stored that readers accept.
+    pub len_max: u64,
     /// Compress the strings with FSST where that makes them, with the symbol table, smaller.
     pub compress: bool,
     /// Compress them even if it does not.
@@ -21,10 +22,10 @@ pub struct StringPacking {
 /// Packs `strings`, in their order, into a table.
 ///
 /// The strings stay uncompressed, even by force, if there is nothing to compress or if one of them would become longer
-/// than [`TARGET_BYTES_MAX`], which the reference refuses.
+/// than readers accept; where one of them is too long as it is, they are compressed unasked.
 ///
 /// # Errors
-/// `Limit` when the strings are too long together for 32-bit offsets.
+/// `Limit` when the strings are too long together for 32-bit offsets, or one is in either form.
 pub fn build<'a>(
     strings: impl Iterator<Item = &'a [u8]> + Clone,
     packing: StringPacking,
@@ -35,15 +36,21 @@ pub fn build<'a>(
             "the strings of a table are longer together than 2^32 - 1 bytes",
         ));
     }
-    let wants_compression = (packing.compress || packing.force) && plain_len > 0;
-    let compressed = wants_compression
-        .then(|| compress(strings.clone()))
+    let len_max = packing.len_max;
+    let too_long = first_too_long(strings.clone(), len_max);
+    let wants_compression = packing.compress || packing.force || too_long.is_some();
+    let compressed = (wants_compression && plain_len > 0)
+        .then(|| compress(strings.clone(), len_max))
         .flatten();
-    let (symtab, packed) = match compressed {
-        Some((symtab, codes)) if packing.force || symtab.len() + codes.buffer.len() < plain_len => {
+    let is_forced = packing.force || too_long.is_some();
+    let (symtab, packed) = match (compressed, too_long) {
+        (Some((symtab, codes)), _)
+            if is_forced || symtab.len() + codes.buffer.len() < plain_len =>
+        {
             (Some(symtab), codes)
         }
-        _ => (None, concat(strings, plain_len)),
+        (_, None) => (None, concat(strings, plain_len)),
+        (_, Some(error)) => return Err(error),
     };
     Ok(StringTable {
         index: packed.index(packing.packed_index),
@@ -51,6 +58,18 @@ pub fn build<'a>(
         symtab,
         packed_index: packing.packed_index,
     })
+}
+
+/// Returns what to say of the first string that is longer than `len_max` bytes.
+pub fn first_too_long<'a>(
+    mut strings: impl Iterator<Item = &'a [u8]>,
+    len_max: u64,
+) -> Option<Error> {
+    let string = strings.find(|string| string.len() as u64 > len_max)?;
+    Some(Error::limit(format!(
+        "a string of {} bytes: at most {len_max} can be stored",
+        string.len()
+    )))
 }
 
 /// Strings one after the other, and where each ends.
@@ -88,7 +107,10 @@ fn concat<'a>(strings: impl Iterator<Item = &'a [u8]>, plain_len: usize) -> Pack
 }
 
 /// Returns the symbol table and codes, or `None` where a limit would be passed.
-fn compress<'a>(strings: impl Iterator<Item = &'a [u8]> + Clone) -> Option<(Vec<u8>, Packed)> {
+fn compress<'a>(
+    strings: impl Iterator<Item = &'a [u8]> + Clone,
+    len_max: u64,
+) -> Option<(Vec<u8>, Packed)> {
     let table = SymbolTable::train(strings.clone());
     let mut encoder = table.encoder();
     let mut packed = Packed::default();
@@ -96,7 +118,7 @@ fn compress<'a>(strings: impl Iterator<Item = &'a [u8]> + Clone) -> Option<(Vec<
         let start = packed.buffer.len();
         encoder.encode(text, &mut packed.buffer);
         let len = packed.buffer.len() - start;
-        if len > text.len() && len as u64 > TARGET_BYTES_MAX {
+        if len as u64 > len_max {
             return None;
         }
         packed.ends.push(u32::try_from(packed.buffer.len()).ok()?);
@@ -108,11 +130,18 @@ fn compress<'a>(strings: impl Iterator<Item = &'a [u8]> + Clone) -> Option<(Vec<
 #[allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
 mod tests {
     use super::*;
+    use crate::limits::{NAME_BYTES_MAX, TARGET_BYTES_MAX};
+
+    const PLAIN: StringPacking = StringPacking {
+        len_max: TARGET_BYTES_MAX,
+        compress: false,
+        force: false,
+        packed_index: false,
+    };
 
     const COMPRESS: StringPacking = StringPacking {
         compress: true,
-        force: false,
-        packed_index: false,
+        ..PLAIN
     };
 
     fn build_all(strings: &[Vec<u8>], packing: StringPacking) -> Result<StringTable> {
@@ -151,14 +180,14 @@ mod tests {
     #[test]
     fn plain_tables_have_offsets_or_lengths() {
         let strings = texts(&["bin", "etc", "usr-local"]);
-        let table = build_all(&strings, StringPacking::default()).unwrap();
+        let table = build_all(&strings, PLAIN).unwrap();
         assert_eq!(
             (table.buffer.as_slice(), table.index.as_slice()),
             (&b"binetcusr-local"[..], &[0, 3, 6, 15][..])
         );
         let packing = StringPacking {
             packed_index: true,
-            ..StringPacking::default()
+            ..PLAIN
         };
         let table = build_all(&strings, packing).unwrap();
         assert_eq!(table.index, [3, 3, 9]);
@@ -206,6 +235,35 @@ mod tests {
             stored_len * 3 < plain_len,
             "{stored_len} of {plain_len} bytes"
         );
+    }
+
+    /// A long name of letters that no other has is longer in codes; one of letters that all have is shorter.
+    #[test]
+    fn names_are_stored_in_the_form_in_which_none_is_too_long() {
+        let common = (0..30_000).map(|n| format!("name-{n:05}.txt").into_bytes());
+        let mut strange: Vec<_> = common.clone().collect();
+        strange.insert(1, (0..500_u32).map(|n| 128 + (n * n % 127) as u8).collect());
+        let mut long: Vec<_> = common.collect();
+        long.push(b"name-00000.txt".repeat(50));
+        for strings in [&strange, &long] {
+            for packing in [PLAIN, COMPRESS] {
+                let packing = StringPacking {
+                    len_max: NAME_BYTES_MAX,
+                    ..packing
+                };
+                let table = build_all(strings, packing).unwrap();
+                assert!(unpack(&table) == *strings);
+                let edges = table.index.windows(2);
+                assert!(edges.map(|edge| edge[1] - edge[0]).max().unwrap() <= 512);
+            }
+        }
+        let neither: Vec<u8> = (0..600_u32).map(|n| (n * n % 251) as u8).collect();
+        let packing = StringPacking {
+            len_max: 100,
+            ..COMPRESS
+        };
+        let error = build_all(&[neither], packing).unwrap_err();
+        assert_eq!(error.kind(), crate::ErrorKind::Limit);
     }
 
     #[test]

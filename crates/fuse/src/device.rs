@@ -31,9 +31,9 @@ pub(crate) struct Device(OwnedFd);
 /// What came instead of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum End {
-    /// The file system is unmounted and its last user has gone.
+    /// The file system is unmounted and its last user has gone, or `umount -f` has cut the connection.
     Unmounted,
-    /// Somebody has cut the connection: `umount -f`, or the `abort` file in `/sys/fs/fuse/connections`.
+    /// Somebody has cut the connection with the `abort` file in `/sys/fs/fuse/connections`.
     Aborted,
 }
 

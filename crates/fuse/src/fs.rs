@@ -348,9 +348,12 @@ impl Fs {
     }
 
     /// Returns the names of the extended attributes, each with a NUL behind it.
-    #[must_use]
-    pub fn xattr_names(&self, number: u64) -> Vec<u8> {
-        xattr::names(&self.image, number)
+    ///
+    /// # Errors
+    /// `ENOENT` for a number never handed out, `EIO`.
+    pub fn xattr_names(&self, number: u64) -> Result<Vec<u8>, Errno> {
+        let node = self.node(number)?;
+        Ok(xattr::names(&self.image, number, node.attr.kind))
     }
 
     /// What an entry is.

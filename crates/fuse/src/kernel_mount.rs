@@ -25,12 +25,17 @@ use durin_format::events::Events;
 /// Reading ahead by this much keeps two requests of the largest size (1 MiB) under way for a sequential reader.
 const READ_AHEAD_KIB: &str = "2048";
 
+/// Asks `statx` for that number in the place of the mount's.
+const STATX_MNT_ID_UNIQUE: u32 = 0x4000;
+
 /// A mount of ours.
 #[derive(Debug)]
 pub(crate) struct Mounted {
     path: PathBuf,
     /// The numbers the kernel gave to it, by which it is told from any other at the same place.
     numbers: Numbers,
+    /// A number that the kernel never gives again, where it has such (Linux 6.8).
+    unique_number: Option<u64>,
     /// Its type, as the kernel lists it.
     kind: String,
     /// Whether the kernel has ended it, after which it gives the number to the next one.
@@ -90,6 +95,7 @@ pub(crate) fn mount(
         }
     };
     let mounted = Mounted {
+        unique_number: unique_number_at(&path),
         path,
         numbers,
         kind: kind(options),
@@ -162,6 +168,16 @@ impl Mounted {
             format!("/sys/class/bdi/{major}:{minor}/read_ahead_kb"),
             READ_AHEAD_KIB,
         )
+    }
+
+    /// Whether it still stands, though its connection has ended: `umount -f` leaves it so while somebody uses it.
+    ///
+    /// Before Linux 6.8 that is not known: somebody else's mount may have got the same numbers, and whoever asks that itself
+    /// waits for an answer.
+    pub(crate) fn stands(&self) -> bool {
+        let Ok(path) = self.place() else { return false };
+        let found = unique_number_at(&path);
+        found.is_some() && found == self.unique_number
     }
 
     /// Says that there is nothing to unmount any more.
@@ -291,6 +307,14 @@ fn numbers_at(path: &Path) -> rustix::io::Result<Numbers> {
         device: (stat.stx_dev_major, stat.stx_dev_minor),
         mount: stat.stx_mnt_id,
     })
+}
+
+/// Returns the number of the mount at `path` that no other ever gets, if the kernel has one.
+fn unique_number_at(path: &Path) -> Option<u64> {
+    let flags = AtFlags::STATX_DONT_SYNC | AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT;
+    let unique = StatxFlags::from_bits_retain(STATX_MNT_ID_UNIQUE);
+    let stat = rustix::fs::statx(CWD, path, flags, unique).ok()?;
+    (stat.stx_mask & STATX_MNT_ID_UNIQUE != 0).then_some(stat.stx_mnt_id)
 }
 
 fn detach(path: &Path) {

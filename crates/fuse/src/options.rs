@@ -224,8 +224,8 @@ impl MountOptions {
 
     fn set_value(&mut self, option: &str, key: &str, value: &str) -> Result<()> {
         match key {
-            "fsname" => value.clone_into(&mut self.fsname),
-            "subtype" => value.clone_into(&mut self.subtype),
+            "fsname" => self.fsname = name(option, value)?,
+            "subtype" => self.subtype = name(option, value)?,
             "max_threads" => {
                 let count = number(option, value, 1, THREADS_MAX as u64)?;
                 self.threads = usize::try_from(count).unwrap_or(THREADS_MAX);
@@ -252,7 +252,22 @@ fn is_for_other_programs(key: &str) -> bool {
 }
 
 fn unknown(option: &str) -> Error {
-    Error::invalid_input(format!("unknown mount option '{option}'"))
+    let or = if option.contains('=') {
+        "takes no value"
+    } else {
+        "needs a value"
+    };
+    Error::invalid_input(format!("unknown mount option '{option}', or one that {or}"))
+}
+
+/// The kernel takes no empty name.
+fn name(option: &str, value: &str) -> Result<String> {
+    if value.is_empty() {
+        return Err(Error::invalid_input(format!(
+            "mount option '{option}': a name is needed"
+        )));
+    }
+    Ok(value.to_owned())
 }
 
 fn number(option: &str, value: &str, min: u64, max: u64) -> Result<u64> {

@@ -110,10 +110,10 @@ impl Session {
             .run()
             .map_err(|error| Error::io("serving the kernel's requests", error));
         match served {
-            // The kernel has said that the file system is gone. What stands there now may have its device number.
-            Ok(End::Unmounted) => mounted.0.set_gone(),
+            // The kernel has said that the file system is gone. What stands there now may have its numbers.
+            Ok(End::Unmounted) if !mounted.0.stands() => mounted.0.set_gone(),
             // It still stands, and would give an error to everybody who looks: `mounted` takes it out.
-            Ok(End::Aborted) => events.warn("the connection to the kernel was aborted: unmounting"),
+            Ok(_) => events.warn("the connection to the kernel was aborted: unmounting"),
             Err(_) => {}
         }
         drop(mounted);

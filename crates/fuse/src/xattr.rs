@@ -42,8 +42,14 @@ pub(crate) fn room_to_grow(name: &[u8]) -> u32 {
 }
 
 /// Returns the names of a node's attributes, each with a NUL behind it.
+///
+/// The kernel never asks for those of users but of regular files and directories. Whoever copies a node, as an overlay does,
+/// expects to get what is listed.
 #[must_use]
-pub(crate) fn names(image: &Image, number: u64) -> Vec<u8> {
+pub(crate) fn names(image: &Image, number: u64, kind: FileKind) -> Vec<u8> {
+    if !matches!(kind, FileKind::Regular | FileKind::Directory) {
+        return Vec::new();
+    }
     let mut names = Vec::new();
     let is_measured = image.perfmon().is_some();
     let of_driver = [DRIVER_PID, DRIVER_SESSION, PERFMON];

@@ -13,9 +13,6 @@ use durin_source::Source;
 
 use crate::payload;
 
-/// Most sections of an image: as many as the longest index that is read can name.
-const SECTION_COUNT_MAX: usize = (limits::INDEX_BYTES_MAX / 8) as usize;
-
 /// One section, which lies inside the image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Section {
@@ -195,8 +192,8 @@ fn walk(source: &dyn Source, span: Span, version: Version) -> Result<Vec<Section
 fn section_number(index: usize) -> Result<u32> {
     u32::try_from(index)
         .ok()
-        .filter(|_| index < SECTION_COUNT_MAX)
-        .ok_or_else(|| Error::limit(format!("more than {SECTION_COUNT_MAX} sections")))
+        .filter(|_| index < limits::SECTION_COUNT_MAX)
+        .ok_or_else(|| Error::limit(format!("more than {} sections", limits::SECTION_COUNT_MAX)))
 }
 
 fn place_section(number: u32, offset: u64, header: &SectionHeader) -> Section {

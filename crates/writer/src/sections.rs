@@ -4,9 +4,9 @@
 
 use std::io::Write;
 
-use durin_codec::{Encoded, Encoder, encode_section};
+use durin_codec::{Encoded, Encoder, encode_if_smaller};
 use durin_format::index::{IndexEntry, encode as encode_index};
-use durin_format::limits::INDEX_OFFSET_MAX;
+use durin_format::limits::{INDEX_OFFSET_MAX, SECTION_COUNT_MAX, metadata_bytes_max};
 use durin_format::section::{
     CompressionType, Contents, SectionType, V2_HEADER_LEN, encode_header, encode_headers,
 };
@@ -95,7 +95,8 @@ impl Section {
         unsealed.seal()
     }
 
-    /// Compresses `data` and adds the header for the section with this number.
+    /// Compresses `data`, where that makes it smaller and readers still believe it, and adds the header for the section
+    /// with this number.
     ///
     /// # Errors
     /// Those of the encoder.
@@ -107,7 +108,15 @@ impl Section {
         data: Vec<u8>,
     ) -> Result<Self> {
         let data_len = data.len() as u64;
-        let encoded = encode_section(encoder, kind, data)?;
+        let encoded = encode_if_smaller(encoder, kind, &data, &mut Vec::new())?;
+        let is_believed = |encoded: &Encoded| {
+            section_type != SectionType::MetadataV2
+                || data_len <= metadata_bytes_max(encoded.payload.len() as u64)
+        };
+        let encoded = encoded.filter(is_believed).unwrap_or(Encoded {
+            compression: CompressionType::None,
+            payload: data,
+        });
         Ok(Self::new(number, section_type, encoded, data_len))
     }
 }
@@ -158,8 +167,14 @@ impl<'a> SectionWriter<'a> {
     /// Writes the next section.
     ///
     /// # Errors
-    /// `Io` if the output refuses.
+    /// `Io` if the output refuses, `Limit` for more sections than readers take.
     pub fn section(&mut self, section: &Section) -> Result<()> {
+        // With the index.
+        if self.index.len() + 1 >= SECTION_COUNT_MAX {
+            return Err(Error::limit(format!(
+                "more than {SECTION_COUNT_MAX} sections: larger blocks are needed"
+            )));
+        }
         self.index.push(IndexEntry {
             section_type: section.section_type,
             offset: self.offset,

@@ -1,7 +1,7 @@
 //! Sorting contents into streams.
 //!
-//! In: contents with their categories. Out: streams in the order of the image: the default one, the others by name and
-//! sub-category, at last what is incompressible; each with its fragments in the order of storage.
+//! In: contents with their categories. Out: streams in the order of the image: what is hot, the default one, the others by
+//! name and sub-category, at last what is incompressible; each with its fragments in the order of storage.
 //! What is little of its category goes to the default stream: a block of its own would take more than it saves.
 
 use std::collections::BTreeMap;
@@ -24,6 +24,9 @@ const STORED_LEN_MIN: u64 = 64 << 10;
 const LAYOUT_LEN_MIN: u64 = 4 << 10;
 /// The most streams; only trees made for it have more.
 const STREAMS_MAX: usize = 4096;
+/// The category that comes first: what it has in common with others is then stored with it, so that who decodes it ahead
+/// needs no other blocks.
+const FIRST: &str = "hotness";
 /// The category that comes last, so that what is compressed comes together.
 const LAST: &str = "incompressible";
 
@@ -67,7 +70,12 @@ pub(crate) fn streams(
     let mut all = vec![(category::DEFAULT, join(default))];
     for (number, _, fragments) in kept {
         let category = categories.add(category_of(number).clone());
-        all.push((category, fragments));
+        let place = if category_of(number).name == FIRST {
+            0
+        } else {
+            all.len()
+        };
+        all.insert(place, (category, fragments));
     }
     for (category, fragments) in all {
         let settings = StreamSettings::of(context.options, categories.get(category));

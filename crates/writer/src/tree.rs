@@ -21,7 +21,7 @@ pub(crate) const ROOT: EntryIndex = 0;
 pub(crate) struct Entry {
     /// Bytes from the start of the names.
     pub(crate) name_offset: u64,
-    pub(crate) name_len: u8,
+    pub(crate) name_len: u16,
     pub(crate) mode: u32,
     pub(crate) uid: u32,
     pub(crate) gid: u32,

@@ -163,14 +163,24 @@ pub(crate) fn map_large_allocations() {
     {
         const LARGE: libc::c_int = 256 << 10;
         const KEPT: libc::c_int = 4 << 20;
-        const HEAPS: libc::c_int = 4;
+        // Each takes 64 MiB of addresses from the beginning.
+        let heaps = if has_limited_addresses() { 1 } else { 4 };
         // SAFETY: `mallopt` only sets a number in the allocator, which it guards itself.
         unsafe {
             libc::mallopt(libc::M_MMAP_THRESHOLD, LARGE);
             libc::mallopt(libc::M_TRIM_THRESHOLD, KEPT);
-            libc::mallopt(libc::M_ARENA_MAX, HEAPS);
+            libc::mallopt(libc::M_ARENA_MAX, heaps);
         }
     }
+}
+
+/// Whether `ulimit -v` or `ulimit -d` bounds what this process may map.
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+fn has_limited_addresses() -> bool {
+    use rustix::process::{Resource, getrlimit};
+    [Resource::As, Resource::Data]
+        .into_iter()
+        .any(|resource| getrlimit(resource).current.is_some())
 }
 
 /// Has memory come in small pages, also where the allocator has asked for huge ones.

@@ -230,6 +230,11 @@ impl Mountpoint {
     fn choose(options: &Options, image: &Path) -> Result<Self, Failure> {
         let unusable = |message| Failure::Code(code::NO_MOUNTPOINT, message);
         let Some(path) = &options.mountpoint else {
+            if !options.auto_mountpoint {
+                return Err(unusable(
+                    "no mount point: give a directory, or --auto-mountpoint".to_owned(),
+                ));
+            }
             return AutoMountpoint::beside(image)
                 .map(Self::Automatic)
                 .map_err(unusable);

@@ -159,7 +159,8 @@ impl Plan {
             return Ok(true);
         }
         match key {
-            "offset" => self.image.offset = image_offset(value)?,
+            // mount(8) takes the first one itself, and makes a loop device.
+            "offset" | "image_offset" => self.image.offset = image_offset(value)?,
             "imagesize" => self.image.image_size = Some(size::parse(value)?),
             "uid" => self.file_system.uid = Some(id(value)?),
             "gid" => self.file_system.gid = Some(id(value)?),
@@ -199,7 +200,7 @@ fn block_size(value: &str) -> Result<u32, String> {
     u32::try_from(bytes)
         .ok()
         .filter(|bytes| *bytes > 0)
-        .ok_or_else(|| "a size between 1 and 4g is needed".to_owned())
+        .ok_or_else(|| "a size from 1 to below 4g is needed".to_owned())
 }
 
 fn memory_lock(value: &str) -> Result<MemoryLock, String> {

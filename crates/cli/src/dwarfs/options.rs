@@ -19,7 +19,7 @@ pub(crate) struct Options {
     pub(crate) image: PathBuf,
 
     /// Directory to mount it on
-    #[arg(value_name = "MOUNTPOINT", required_unless_present = "auto_mountpoint")]
+    #[arg(value_name = "MOUNTPOINT")]
     pub(crate) mountpoint: Option<PathBuf>,
 
     /// Mount options, separated by commas

@@ -36,13 +36,55 @@ fn make_tree(top: &Path) {
     }
 }
 
-/// Block and category of the first chunk of a file.
-fn place_of(mounted: &Mount, name: &str) -> (u64, u64, String) {
+/// Each file begins as the hot one before it, as versions of one file do.
+fn make_versions(top: &Path) {
+    let mut random = Random::new(16);
+    let mut shared = Vec::new();
+    for number in 0..FILES {
+        if number % 16 == 0 {
+            shared = random.text(FILE_BYTES);
+        }
+        let path = top.join(name(number));
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, [shared.clone(), random.text(FILE_BYTES)].concat()).unwrap();
+    }
+}
+
+/// All of what is hot is in the blocks of that category, also what it has in common with other files.
+#[test]
+fn what_is_hot_needs_no_other_blocks() {
+    require!(mount::available());
+    let work = work_dir();
+    let tree = subdir(&work, "tree");
+    make_versions(&tree);
+    let programs = programs();
+    let (image, list) = (work.path().join("image"), work.path().join("list"));
+    fs::write(&list, hot_files().join("\n")).unwrap();
+    let hotness = format!("--hotness-list={}", list.display());
+    programs
+        .build(&tree, &image)
+        .args(["-l3", "-S18", "--categorize=hotness", &hotness])
+        .succeed();
+    let mounted = Mount::foreground(&programs.path("dwarfs"), &image, &[]);
+    for name in hot_files() {
+        for chunk in chunks_of(&mounted, &name) {
+            assert_eq!(chunk["category"], "hotness", "{name}");
+        }
+    }
+    assert_eq!(mounted.unmount(), Some(0));
+}
+
+fn chunks_of(mounted: &Mount, name: &str) -> Vec<Value> {
     let mut value = vec![0; 65_536];
     let path = mounted.path().join(name);
     let len = rustix::fs::getxattr(&path, "user.dwarfs.inodeinfo", &mut value).unwrap();
     let info: Value = serde_json::from_slice(&value[..len]).unwrap();
-    let chunk = &info["chunks"][0];
+    info["chunks"].as_array().unwrap().clone()
+}
+
+/// Block and category of the first chunk of a file.
+fn place_of(mounted: &Mount, name: &str) -> (u64, u64, String) {
+    let chunk = &chunks_of(mounted, name)[0];
     let number = |field: &str| chunk[field].as_u64().unwrap();
     let category = chunk["category"].as_str().unwrap_or("").to_owned();
     (number("block"), number("offset"), category)

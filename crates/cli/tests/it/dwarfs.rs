@@ -196,6 +196,13 @@ fn a_mount_out_of_sight_ends_with_another_signal() {
 }
 
 #[test]
+fn without_a_mount_point_the_exit_status_is_2() {
+    let place = Place::new();
+    let outcome = dwarfs().arg(place.image()).expect_code(2);
+    assert!(outcome.stderr.contains("--auto-mountpoint"), "{outcome}");
+}
+
+#[test]
 fn automatic_mount_point_comes_and_goes() {
     require!(mount::available());
     let place = Place::new();

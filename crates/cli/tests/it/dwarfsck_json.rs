@@ -4,17 +4,16 @@
 
 use std::fs;
 use std::iter::repeat_n;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use durin_format::metadata::{
     DirEntry, Directory, FsOptions, InodeData, Metadata, MetadataHistoryEntry,
 };
-use durin_format::section::{CompressionType, SectionType, encode_header};
 use durin_testkit::require;
 use durin_testkit::vectors::Vectors;
 use serde_json::{Value, json};
 
-use crate::support::{Place, durin, dwarfsck, stdout};
+use crate::support::{Place, durin, dwarfsck, image_of_metadata, stdout};
 
 const LEVELS: [&str; 8] = ["0", "1", "2", "3", "4", "5", "6", "7"];
 
@@ -197,23 +196,6 @@ fn the_checker_finds_what_is_wrong() {
     assert!(schema.complaints(&json!({"features": []})).is_empty());
 }
 
-/// An image of metadata alone, in a place.
-fn image_of(place: &Place, metadata: &Metadata) -> PathBuf {
-    let frozen = metadata.freeze().unwrap();
-    let sections = [
-        (SectionType::MetadataV2Schema, &frozen.schema),
-        (SectionType::MetadataV2, &frozen.data),
-    ];
-    let mut bytes = Vec::new();
-    for (number, (kind, payload)) in (0..).zip(sections) {
-        bytes.extend(encode_header(number, kind, CompressionType::None, payload));
-        bytes.extend_from_slice(payload);
-    }
-    let image = place.path("made.dwarfs");
-    fs::write(&image, bytes).unwrap();
-    image
-}
-
 /// Directories `d` in each other.
 fn chain(depth: u32) -> Metadata {
     let directory = |parent_entry, first_entry| Directory {
@@ -245,7 +227,7 @@ fn chain(depth: u32) -> Metadata {
 fn deep_trees_take_no_stack_and_no_gigabytes() {
     const DEPTH: u32 = 30_000;
     let place = Place::new();
-    let image = image_of(&place, &chain(DEPTH));
+    let image = image_of_metadata(&place, &chain(DEPTH));
     let json = stdout(
         &dwarfsck()
             .arg(&image)
@@ -282,7 +264,7 @@ fn previous_versions_of_the_metadata() {
             ..FsOptions::default()
         }),
     }]);
-    let image = image_of(&place, &metadata);
+    let image = image_of_metadata(&place, &metadata);
     check(&Schema::load(), &image);
     let text = stdout(&dwarfsck().arg(&image).arg("-d1").succeed());
     let line =

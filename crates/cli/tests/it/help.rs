@@ -237,7 +237,6 @@ fn usage_errors_exit_with_1() {
         ),
         (mkdwarfs().args(["-i", "x", "-o", "y", "-l", "10"]), "10"),
         (dwarfs(), "<IMAGE>"),
-        (dwarfs().arg("image"), "MOUNTPOINT"),
         (dwarfsck(), "IMAGE"),
         (dwarfsck().args(["image", "--checksum=crc"]), "sha256"),
         (dwarfsck().args(["image", "-l", "--json"]), "--json"),

@@ -17,6 +17,7 @@ mod everyday;
 mod extract_over;
 mod help;
 mod linking;
+mod long_names;
 mod mkdwarfs;
 mod mkdwarfs_outputs;
 mod mounted;

@@ -108,6 +108,7 @@ fn an_overlay_takes_changes() {
         fs::create_dir(point.join("sub/new")).unwrap();
         fs::write(point.join("sub/new/file"), "new\n").unwrap();
         fs::rename(point.join("hello"), point.join("sub/new/moved")).unwrap();
+        fs::rename(point.join("sub/soft"), point.join("sub/new/soft")).unwrap();
         install_a_package(&point);
         assert_eq!(fs::read(point.join("sub/new/moved")).unwrap(), b"changed\n");
         assert!(!point.join("hello").exists());

@@ -4,6 +4,8 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+use durin_format::metadata::Metadata;
+use durin_format::section::{CompressionType, SectionType, encode_header};
 use durin_testkit::run::{Outcome, Run};
 use tempfile::TempDir;
 
@@ -110,4 +112,21 @@ pub(crate) fn fails_with(run: Run, part: &str) {
         "no '{part}' in: {}",
         outcome.stderr
     );
+}
+
+/// An image of metadata alone, in a place.
+pub(crate) fn image_of_metadata(place: &Place, metadata: &Metadata) -> PathBuf {
+    let frozen = metadata.freeze().unwrap();
+    let sections = [
+        (SectionType::MetadataV2Schema, &frozen.schema),
+        (SectionType::MetadataV2, &frozen.data),
+    ];
+    let mut bytes = Vec::new();
+    for (number, (kind, payload)) in (0..).zip(sections) {
+        bytes.extend(encode_header(number, kind, CompressionType::None, payload));
+        bytes.extend_from_slice(payload);
+    }
+    let image = place.path("made.dwarfs");
+    fs::write(&image, bytes).unwrap();
+    image
 }

@@ -38,8 +38,10 @@ fn stored_len(table: &StringTable) -> usize {
 fn names_of_the_references_images_become_smaller_than_there() {
     let vectors = durin_testkit::require!(Vectors::find());
     let packing = StringPacking {
+        len_max: 512,
+        force: false,
+        packed_index: false,
         compress: true,
-        ..StringPacking::default()
     };
     let mut tables_seen = 0;
     for image in [vectors.images("good"), vectors.images("generated")].concat() {

@@ -210,7 +210,7 @@ impl Adapter {
             opcode::GETXATTR => self.xattr(request, reply),
             opcode::LISTXATTR => {
                 let size = request.fields().u32().ok_or(Errno::INVAL)?;
-                xattr(&self.fs.xattr_names(request.node), size, 0, reply)
+                xattr(&self.fs.xattr_names(request.node)?, size, 0, reply)
             }
             opcode::LSEEK => self.seek(request, reply),
             opcode::RELEASE | opcode::RELEASEDIR | opcode::DESTROY => Ok(()),

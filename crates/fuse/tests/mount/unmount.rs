@@ -45,6 +45,32 @@ fn somebody_else_may_unmount() {
     mount.wait().unwrap();
 }
 
+/// By these the driver knows its own mount.
+fn has_unique_numbers() -> Result<(), &'static str> {
+    let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
+    let mut numbers = release
+        .split(['.', '-'])
+        .map_while(|part| part.parse::<u32>().ok());
+    let version = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
+    (version >= (6, 8)).then_some(()).ok_or("Linux before 6.8")
+}
+
+/// It fails, but has cut the connection by then.
+#[test]
+fn a_busy_mount_that_is_forced_leaves_no_dead_one() {
+    let vectors = require!(ready());
+    let is_root = rustix::process::geteuid().is_root();
+    require!(is_root.then_some(()).ok_or("not root"));
+    require!(has_unique_numbers());
+    let mut mount = Mount::new(&vectors.image("good", "compat-v0.4.1"));
+    let file = fs::File::open(mount.join("bench.sh")).unwrap();
+    let forced = rustix::mount::unmount(mount.path(), UnmountFlags::FORCE);
+    assert_eq!(forced, Err(rustix::io::Errno::BUSY));
+    mount.wait().unwrap();
+    assert!(!is_mount_point(mount.path()));
+    drop(file);
+}
+
 #[test]
 fn a_mount_below_is_not_taken_for_ours() {
     let vectors = require!(ready());

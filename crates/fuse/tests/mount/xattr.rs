@@ -48,6 +48,23 @@ fn the_root_tells_the_driver_and_all_tell_where_they_are() {
     assert_eq!(info["chunks"], "too many chunks to show (28)");
 }
 
+/// Whoever copies a file with its attributes wants each that is listed.
+#[test]
+fn all_that_is_listed_can_be_had() {
+    let vectors = require!(ready());
+    let mount = Mount::new(&vectors.image("good", "compat-v0.4.1"));
+    let mut links = 0;
+    for name in ["", "foobar", "bench.sh"] {
+        let path = mount.join(name);
+        links += usize::from(path.is_symlink());
+        for attribute in names(&path) {
+            xattr(&path, &attribute).unwrap();
+        }
+        assert_eq!(names(&path).is_empty(), path.is_symlink(), "{name}");
+    }
+    assert_eq!(links, 1);
+}
+
 #[test]
 fn few_chunks_are_shown() {
     let vectors = require!(ready());

@@ -73,7 +73,8 @@ impl Metadata {
         let section = list.only(SectionType::MetadataV2)?;
         let schema = load_schema(source.as_ref(), list.version, list)
             .map_err(|error| error.at(schema_section.location()))?;
-        let len_max = plausible_bytes_max(section.payload_len).min(options.metadata_bytes_max);
+        let len_max =
+            limits::metadata_bytes_max(section.payload_len).min(options.metadata_bytes_max);
         let contents = payload::load(
             source.as_ref(),
             list.version,
@@ -258,13 +259,6 @@ impl Metadata {
             ))
         }
     }
-}
-
-/// Longest metadata that is believed of a payload of `payload_len` bytes.
-fn plausible_bytes_max(payload_len: u64) -> u64 {
-    payload_len
-        .saturating_mul(limits::METADATA_EXPANSION_MAX)
-        .max(limits::METADATA_ANY_BYTES_MAX)
 }
 
 fn load_schema(source: &dyn Source, version: Version, list: &SectionList) -> Result<Schema> {

@@ -12,6 +12,7 @@ mod nodes;
 use std::collections::{BTreeMap, BTreeSet};
 
 use durin_format::events::Events;
+use durin_format::limits::{NAME_BYTES_MAX, TARGET_BYTES_MAX};
 use durin_format::metadata::{
     Directory, FsOptions, InodeSizeCache, Metadata, MetadataHistoryEntry,
 };
@@ -163,16 +164,17 @@ enum Which {
 
 fn strings(strings: &Strings, options: &RebuildOptions, which: Which) -> Result<StoredStrings> {
     let how = &options.pack;
-    let (compress, packed_index, what) = match which {
-        Which::Names => (how.names, how.names_index, "file names"),
+    let (len_max, compress, packed_index, what) = match which {
+        Which::Names => (NAME_BYTES_MAX, how.names, how.names_index, "file names"),
         Which::Targets => (
+            TARGET_BYTES_MAX,
             how.symlinks,
             how.symlinks_index,
             "targets of symbolic links",
         ),
     };
-    pack(distinct(strings.iter()), how, compress, packed_index)
-        .map_err(|error: Error| error.context(what))
+    let strings = distinct(strings.iter());
+    pack(strings, how, len_max, compress, packed_index).map_err(|error: Error| error.context(what))
 }
 
 fn directories(nodes: &Nodes, options: &RebuildOptions) -> Vec<Directory> {

@@ -62,9 +62,11 @@ impl ContentTable {
             let (size, allocated) = sizes(chunks_of(described, content));
             for file in &files {
                 let further_names = described.files.file(*file).nlink - 1;
-                table.total_size += size;
-                table.total_allocated += allocated;
-                table.total_hardlink_size += u64::from(further_names) * size;
+                // Sparse files can be longer together than there are numbers for.
+                let linked = u64::from(further_names).saturating_mul(size);
+                table.total_size = table.total_size.saturating_add(size);
+                table.total_allocated = table.total_allocated.saturating_add(allocated);
+                table.total_hardlink_size = table.total_hardlink_size.saturating_add(linked);
             }
             table.contents.push(content);
             table.files.extend(files);

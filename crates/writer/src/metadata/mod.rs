@@ -13,6 +13,7 @@ mod inodes;
 
 use std::collections::BTreeSet;
 
+use durin_format::limits::{NAME_BYTES_MAX, TARGET_BYTES_MAX};
 use durin_format::metadata::{DirEntry, Directory, FsOptions, InodeSizeCache, Metadata};
 use durin_format::{Error, Result};
 
@@ -156,8 +157,14 @@ impl Described<'_> {
         // The root has no name; its place is never looked at.
         let mut names = distinct(names.skip(1));
         names.places.insert(0, 0);
-        pack(names, options, options.names, options.names_index)
-            .map_err(|error: Error| error.context("file names"))
+        pack(
+            names,
+            options,
+            NAME_BYTES_MAX,
+            options.names,
+            options.names_index,
+        )
+        .map_err(|error: Error| error.context("file names"))
     }
 
     fn targets(&self) -> Result<StoredStrings> {
@@ -173,6 +180,7 @@ impl Described<'_> {
         pack(
             distinct(targets),
             options,
+            TARGET_BYTES_MAX,
             options.symlinks,
             options.symlinks_index,
         )

@@ -16,6 +16,10 @@ use crate::tree::Detail;
 /// The longest target of a symbolic link that readers accept.
 const TARGET_LEN_MAX: usize = 4096;
 
+/// The longest name that readers accept. Most file systems have names of at most 255 bytes; some count characters, and
+/// those of FUSE may have 1024 bytes.
+const NAME_LEN_MAX: usize = 512;
+
 /// What became of an entry.
 pub(crate) enum Examined<'a> {
     /// It is not wanted, or it could not be read and has been reported.
@@ -74,6 +78,14 @@ impl<'a> Examiner<'a> {
         listing: &mut Listing,
         display: impl Fn() -> String,
     ) -> io::Result<Option<(Status, Detail)>> {
+        // Lists name whole paths.
+        let last = name.to_bytes().rsplit(|byte| *byte == b'/').next();
+        let len = last.map_or(0, <[u8]>::len);
+        if len > NAME_LEN_MAX {
+            return Err(io::Error::other(format!(
+                "a name of {len} bytes, of which an image takes {NAME_LEN_MAX}"
+            )));
+        }
         let status = Status::of_entry(dir, name)?;
         let Some(kind) = Kind::of(status.mode) else {
             return Err(io::Error::other(format!(

@@ -20,7 +20,7 @@ pub(crate) struct Listing {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Found {
     pub(crate) name_offset: u32,
-    pub(crate) name_len: u8,
+    pub(crate) name_len: u16,
     pub(crate) mode: u32,
     pub(crate) uid: u32,
     pub(crate) gid: u32,
@@ -69,11 +69,11 @@ impl Listing {
         keep_further_times: bool,
     ) -> &mut Found {
         let is_linked = matches!(detail, Detail::Regular { .. }) && status.nlink > 1;
-        // The kernel limits a name to 255 bytes; a directory of 2^32 bytes of names does not end in our lifetime.
+        // A directory of 2^32 bytes of names does not end in our lifetime.
         let name_offset = u32::try_from(self.names.len()).unwrap_or(u32::MAX);
         let found = Found {
             name_offset,
-            name_len: u8::try_from(name.len()).unwrap_or(u8::MAX),
+            name_len: name_len(name),
             mode: status.mode,
             uid: status.uid,
             gid: status.gid,
@@ -166,7 +166,7 @@ impl Listing {
             ..*from.aside(&found)
         };
         found.name_offset = u32::try_from(self.names.len()).unwrap_or(u32::MAX);
-        found.name_len = u8::try_from(name.len()).unwrap_or(u8::MAX);
+        found.name_len = name_len(name);
         self.names.extend_from_slice(name);
         if let Detail::Symlink { offset, len } = &mut found.detail {
             let start = usize_of(*offset);
@@ -177,6 +177,11 @@ impl Listing {
         self.found.push(found);
         self.put_aside(self.found.len() - 1, aside);
     }
+}
+
+/// The length of a name that [`super::entry`] has let through, or of a path of a list, which is not looked at again.
+fn name_len(name: &[u8]) -> u16 {
+    u16::try_from(name.len()).unwrap_or(u16::MAX)
 }
 
 /// Returns the name of an entry out of those of its listing.

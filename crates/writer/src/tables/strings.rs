@@ -2,7 +2,7 @@
 
 use durin_format::Result;
 use durin_format::metadata::StringTable;
-use durin_format::string_table::{StringPacking, build};
+use durin_format::string_table::{StringPacking, build, first_too_long};
 
 use crate::options::PackOptions;
 use crate::tree::count_of;
@@ -76,21 +76,24 @@ pub fn distinct<'a>(strings: impl Iterator<Item = &'a [u8]>) -> Distinct<'a> {
     }
 }
 
-/// Makes the table that the options ask for.
+/// Makes the table that the options ask for, or one that readers accept where a string is longer than `len_max` bytes.
 ///
 /// # Errors
 /// `Limit` if the strings do not fit into a table.
 pub fn pack(
     distinct: Distinct<'_>,
     options: &PackOptions,
+    len_max: u64,
     compress: bool,
     packed_index: bool,
 ) -> Result<StoredStrings> {
     let strings = distinct.strings();
-    let strings = if options.plain {
+    let is_plain = options.plain && first_too_long(strings.clone(), len_max).is_none();
+    let strings = if is_plain {
         Strings::Plain(strings.map(<[u8]>::to_vec).collect())
     } else {
         let packing = StringPacking {
+            len_max,
             compress,
             force: compress && options.force,
             packed_index,

@@ -1,0 +1,112 @@
+//! Names beyond the 255 bytes that most file systems take. FUSE takes more, so that a mount is where they come from here.
+
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use durin_format::limits::NAME_BYTES_MAX;
+use durin_format::metadata::{DirEntry, Directory, InodeData, Metadata};
+use durin_format::string_table::{StringPacking, build};
+use durin_testkit::mount::{self, Mount};
+use durin_testkit::require;
+
+use crate::support::{Place, dwarfsck, image_of_metadata, mkdwarfs, stdout};
+
+/// A directory with links of these names, which are sorted.
+fn links(names: &[Vec<u8>], packing: StringPacking) -> Metadata {
+    let count = u32::try_from(names.len()).unwrap();
+    let directory = |first_entry| Directory {
+        parent_entry: 0,
+        first_entry,
+        self_entry: 0,
+    };
+    let entry = |inode_num: u32| DirEntry {
+        name_index: inode_num.saturating_sub(1),
+        inode_num,
+    };
+    let inode = |mode_index| InodeData {
+        mode_index,
+        ..InodeData::default()
+    };
+    Metadata {
+        modes: vec![0o040_755, 0o120_777],
+        uids: vec![0],
+        gids: vec![0],
+        compact_names: Some(build(names.iter().map(Vec::as_slice), packing).unwrap()),
+        symlinks: vec![b"target".to_vec()],
+        symlink_table: vec![0; names.len()],
+        inodes: (0..=count)
+            .map(|inode_num| inode(inode_num.min(1)))
+            .collect(),
+        dir_entries: Some((0..=count).map(entry).collect()),
+        directories: vec![directory(1), directory(count + 1)],
+        chunk_table: vec![0],
+        block_size: 1 << 16,
+        ..Metadata::default()
+    }
+}
+
+const PACKING: StringPacking = StringPacking {
+    len_max: NAME_BYTES_MAX,
+    compress: false,
+    force: false,
+    packed_index: false,
+};
+
+/// Names in order, the one that is too long last.
+fn names() -> Vec<Vec<u8>> {
+    let alike = b"A".repeat(300);
+    let mut names: Vec<_> = (b'1'..=b'3')
+        .map(|last| [&alike[..], &[last]].concat())
+        .collect();
+    names.push(b"B".repeat(512));
+    names.push(b"C".repeat(513));
+    names
+}
+
+fn listed(dir: &Path) -> Vec<Vec<u8>> {
+    let entries = fs::read_dir(dir).unwrap();
+    let mut names: Vec<_> = entries
+        .map(|entry| entry.unwrap().file_name().as_bytes().to_vec())
+        .collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn names_are_stored_whole_or_counted_as_errors() {
+    require!(mount::available());
+    let place = Place::new();
+    let made = image_of_metadata(&place, &links(&names(), PACKING));
+    let driver = Path::new(env!("CARGO_BIN_EXE_dwarfs"));
+    let mounted = Mount::new(driver, &made, &[]);
+    assert_eq!(listed(mounted.path()), names());
+    let image = place.path("image");
+    let build = mkdwarfs().args(["-l1", "-i"]).arg(mounted.path());
+    let outcome = build.arg("-o").arg(&image).expect_code(2);
+    let text = "a name of 513 bytes, of which an image takes 512";
+    assert!(outcome.stderr.contains(text), "{outcome}");
+    let of_image = Mount::new(driver, &image, &[]);
+    assert_eq!(listed(of_image.path()), names()[..4]);
+}
+
+/// Whatever form is asked for, none is written that readers refuse.
+#[test]
+fn rewriting_keeps_names_short_enough_as_they_are_stored() {
+    let place = Place::new();
+    let mut many: Vec<_> = (0..3000)
+        .map(|n| format!("name-{n:05}.txt").into_bytes())
+        .collect();
+    many.push(b"name-00000.txt".repeat(50));
+    many.sort();
+    let made = image_of_metadata(&place, &links(&many, PACKING));
+    for form in ["auto", "none", "plain", "names,force"] {
+        let image = place.path("image");
+        let rewrite = mkdwarfs().args(["--rebuild-metadata", "-f", "-P", form, "-i"]);
+        rewrite.arg(&made).arg("-o").arg(&image).succeed();
+        let check = dwarfsck().args(["--check-integrity", "-q"]).arg(&image);
+        check.succeed();
+        let listed = stdout(&dwarfsck().arg("-l").arg(&image).succeed());
+        assert_eq!(listed.lines().count(), many.len(), "{form}");
+    }
+}
