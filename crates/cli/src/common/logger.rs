@@ -5,14 +5,14 @@
 
 use std::io::Write as _;
 use std::panic::Location;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Instant;
 
 use clap::ValueEnum;
 use serde_json::{Map, Value, json};
 
 use super::progress::columns;
-use super::{clock, terminal};
+use super::{clock, system_log, terminal};
 
 /// How much is said.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
@@ -93,6 +93,8 @@ pub(crate) struct Logger {
     form: Form,
     started: Instant,
     screen: Arc<Mutex<Screen>>,
+    /// The name by which the system's log knows the program, once messages go there.
+    system_name: Arc<OnceLock<&'static str>>,
 }
 
 /// In which form messages are written.
@@ -123,6 +125,7 @@ impl Logger {
             form: Form::Lines,
             started: Instant::now(),
             screen: Arc::default(),
+            system_name: Arc::default(),
         }
     }
 
@@ -184,7 +187,8 @@ impl Logger {
             with_colour,
             form,
             started,
-            ..
+            screen: _,
+            ref system_name,
         } = *self;
         Self {
             threshold,
@@ -193,6 +197,16 @@ impl Logger {
             form,
             started,
             screen: Arc::default(),
+            system_name: Arc::clone(system_name),
+        }
+    }
+
+    /// A logger with another threshold.
+    pub(crate) fn at(&self, threshold: Level) -> Self {
+        Self {
+            threshold,
+            with_context: threshold >= Level::Verbose,
+            ..self.duplicate()
         }
     }
 
@@ -202,6 +216,13 @@ impl Logger {
             screen: Arc::clone(&self.screen),
             ..self.duplicate()
         }
+    }
+
+    /// Sends messages to the system's log from now on, those of all loggers made from this one, too: nobody sees standard
+    /// error any more. `name` is that of the program.
+    pub(crate) fn enter_background(&self, name: &'static str) {
+        // It enters once.
+        self.system_name.set(name).ok();
     }
 
     /// Whether messages of `level` are shown.
@@ -237,6 +258,9 @@ impl Logger {
     fn log(&self, level: Level, message: &str, place: &Location<'_>) {
         if !self.shows(level) {
             return;
+        }
+        if let Some(name) = self.system_name.get() {
+            return system_log::send(name, level, message);
         }
         if self.sends_events() {
             return self.event(

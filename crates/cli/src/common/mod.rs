@@ -24,5 +24,6 @@ pub(crate) mod ratio;
 pub(crate) mod signals;
 pub(crate) mod size;
 pub(crate) mod system;
+pub(crate) mod system_log;
 pub(crate) mod terminal;
 pub(crate) mod timepoint;

@@ -86,7 +86,7 @@ impl Program for Dwarfs {
 
     fn run(options: &Options, _matches: &ArgMatches, logger: &Logger) -> Result<u8, Failure> {
         let plan = Plan::parse(&options.mount_options, options.single_thread)?;
-        let own_logger = plan.log_level.map(|level| Logger::new(level, None));
+        let own_logger = plan.log_level.map(|level| logger.at(level));
         let logger = own_logger.as_ref().unwrap_or(logger);
         for warning in &plan.warnings {
             logger.warn(warning);
@@ -164,6 +164,7 @@ fn serve(
                 format!("cannot enter the background: {error}"),
             )
         })?;
+        logger.enter_background(Dwarfs::NAME);
     }
     let preloading = preload.and_then(|blocks| start_preload(&image, &blocks, workers, logger));
     let served = session.run();

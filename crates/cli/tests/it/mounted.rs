@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io::Read;
+use std::os::unix::net::UnixDatagram;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -322,6 +323,41 @@ fn mount_finds_the_driver_by_type() {
     assert_eq!(text.matches("70000:5\nhello\n").count(), 4, "{text}");
     assert_eq!(text.matches("fuse.dwarfs").count(), 4, "{text}");
     assert_eq!(text.matches("allow_other").count(), 2, "{text}");
+}
+
+/// In a namespace with a `/dev` of its own, so that the system's log is ours.
+#[test]
+fn messages_of_a_driver_in_the_background_go_to_the_systems_log() {
+    require!(mount::available());
+    if !skip::is_root() {
+        skip::skipped("namespaces of mounts are for root");
+        return;
+    }
+    let place = Place::new();
+    let image = place.image();
+    let mut bytes = fs::read(&image).unwrap();
+    // The first byte of the first block, behind its header.
+    bytes[64] ^= 0xff;
+    fs::write(&image, bytes).unwrap();
+    fs::create_dir(place.path("point")).unwrap();
+    let log = UnixDatagram::bind(place.path("log")).unwrap();
+    log.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+    let script = "mount -t tmpfs tmpfs /dev
+        mknod /dev/fuse c 10 229; mknod /dev/null c 1 3; ln -s \"$1/log\" /dev/log
+        \"$2\" \"$3\" \"$1/point\"
+        ! cat \"$1/point/hello\"; umount \"$1/point\"";
+    let mut command = with_path("unshare");
+    command.args(["-m", "sh", "-ec", script, "sh"]);
+    command.arg(place.path("")).arg(driver()).arg(&image);
+    check_output(&run(&mut command));
+    let mut packet = [0; 1024];
+    let len = log.recv(&mut packet).unwrap();
+    let text = String::from_utf8_lossy(&packet[..len]);
+    assert!(text.starts_with("<27>"), "{text}");
+    assert!(
+        text.contains(" dwarfs[") && text.contains("block 0"),
+        "{text}"
+    );
 }
 
 #[test]
