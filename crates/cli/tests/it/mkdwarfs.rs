@@ -177,6 +177,25 @@ fn filters() {
 }
 
 #[test]
+fn filter_rules_from_a_pipe() {
+    let place = Place::new();
+    let mut child = Command::new(env!("CARGO_BIN_EXE_mkdwarfs"))
+        .args(["-F", ". /dev/stdin", "-l1", "-i"])
+        .arg(place.tree())
+        .arg("-o")
+        .arg(place.path("image"))
+        .stdin(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut rules = child.stdin.take().unwrap();
+    rules.write_all(b"# all but\n- sub/\n").unwrap();
+    drop(rules);
+    assert!(child.wait().unwrap().success());
+    assert_eq!(listing(&place, "image"), ["hello"]);
+}
+
+#[test]
 fn debug_filter_prints_and_builds_nothing() {
     let place = Place::new();
     let printed = |mode: &str| {
