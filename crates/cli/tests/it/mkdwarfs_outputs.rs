@@ -215,3 +215,48 @@ fn a_summary_does_not_take_the_place_of_the_image() {
     let run = place.build("/dev/null").arg("--json=/dev/null");
     run.succeed();
 }
+
+#[test]
+fn a_link_that_leads_nowhere_gets_an_image_there() {
+    let place = Place::new();
+    fs::create_dir(place.path("far")).unwrap();
+    let link = |to: &str, name: &str| {
+        std::os::unix::fs::symlink(to, place.path(name)).unwrap();
+    };
+    link("far/other", "link");
+    link("../image", "far/other");
+    place.build("link").succeed();
+    assert!(place.path("link").is_symlink() && place.path("far/other").is_symlink());
+    assert!(
+        fs::read(place.path("image"))
+            .unwrap()
+            .starts_with(b"DWARFS")
+    );
+    assert_eq!(place.names(), ["far", "image", "link"]);
+    fails_with(place.build("link"), "already exists; --force replaces it");
+    link("circle", "circle");
+    fails_with(place.build("circle").arg("-f"), "cannot follow the link");
+    assert!(place.path("circle").is_symlink());
+}
+
+#[test]
+fn a_link_of_somebody_else_is_followed_where_the_kernel_does() {
+    let place = Place::new();
+    if !skip::is_root() {
+        skip::skipped("only root makes links of somebody else");
+        return;
+    }
+    fs::create_dir(place.path("shared")).unwrap();
+    fs::set_permissions(place.path("shared"), fs::Permissions::from_mode(0o1777)).unwrap();
+    let link = place.path("shared/image");
+    std::os::unix::fs::symlink("../planted", &link).unwrap();
+    std::os::unix::fs::lchown(&link, Some(12345), Some(12345)).unwrap();
+    let protected = fs::read_to_string("/proc/sys/fs/protected_symlinks").unwrap();
+    if protected.trim() == "0" {
+        place.build("shared/image").succeed();
+        assert_eq!(place.names(), ["planted", "shared"]);
+        return;
+    }
+    fails_with(place.build("shared/image"), "cannot follow the link");
+    assert_eq!(place.names(), ["shared"]);
+}
