@@ -108,8 +108,7 @@ impl Mkdwarfs {
             );
         }
         if let Some(mode) = options.filter.debug_filter {
-            debug_filter::print(&build, mode, logger, deadline.cancel())?;
-            return Ok(exit::SUCCESS);
+            return debug_filter::print(&build, mode, logger, deadline.cancel());
         }
         if options.basic.dry_run {
             return estimate(options, &build, logger, deadline.cancel());
@@ -150,11 +149,7 @@ fn check_outputs(options: &Options, target: &Path) -> Result<(), Failure> {
 }
 
 fn exit_code(report: &Report) -> u8 {
-    if report.errors > 0 {
-        exit::WITH_ERRORS
-    } else {
-        exit::SUCCESS
-    }
+    exit::of_problems(report.errors)
 }
 
 /// `--dry-run`.

@@ -260,3 +260,20 @@ fn a_link_of_somebody_else_is_followed_where_the_kernel_does() {
     fails_with(place.build("shared/image"), "cannot follow the link");
     assert_eq!(place.names(), ["shared"]);
 }
+
+#[test]
+fn a_filter_that_could_not_see_all_says_so() {
+    let place = Place::new();
+    let probe = unprivileged(&place).arg("--version").output();
+    fs::set_permissions(place.tree().join("sub"), fs::Permissions::from_mode(0o000)).unwrap();
+    if probe.code == Some(0) {
+        let run = unprivileged(&place).args(["-i", "tree", "-F", "- x", "--debug-filter"]);
+        let outcome = run.expect_code(2);
+        assert_eq!(stdout(&outcome), "+ /hello\n+ /sub/\n");
+        let message = "cannot read directory 'sub'";
+        assert!(outcome.stderr.contains(message), "{outcome}");
+    } else {
+        skip::skipped(&format!("no program runs as another user: {probe}"));
+    }
+    fs::set_permissions(place.tree().join("sub"), fs::Permissions::from_mode(0o755)).unwrap();
+}
