@@ -147,6 +147,21 @@ fn only_attributes_can_be_changed() {
         &["no field 'mode'|'mode'"],
     );
     check(
+        "function filter(e) e.uid = 0 return true end",
+        "def filter(e):\n  e.uid = 0\n  return True",
+        &["filter changed entry.uid, which only transform can"],
+    );
+    check(
+        "function filter(e) e.ctime_ns = nil return true end",
+        "def filter(e):\n  del e.ctime_ns\n  return True",
+        &["filter changed entry.ctime_ns"],
+    );
+    check(
+        "function filter(e) e.target = 'x' return true end",
+        "def filter(e):\n  e.target = 'x'\n  return True",
+        &["'target' to be set|filter changed entry.target"],
+    );
+    check(
         "function filter(e) return e.mtime > 0 end",
         "def filter(e): return e.mtime > 0",
         &["no field 'mtime'|'mtime'"],
