@@ -49,7 +49,11 @@ fn a_script_that_does_not_run() {
         &["top level", "script.lua:2:|line 2", "nil|NoneType"],
     );
     check("x = 1", "x = 1", &["has none of the functions"]);
-    check("filter = 1", "filter = 1", &["'filter' is a"]);
+    check(
+        "filter = 1",
+        "filter = 1",
+        &["'filter' is an integer|'filter' is a"],
+    );
 }
 
 #[test]
@@ -111,6 +115,14 @@ fn answers_of_the_wrong_type() {
         "function configure(args) return 'path' end",
         "def configure(args): return 'path'",
         &["configure: ", "instead of a table|instead of a dict"],
+    );
+    check(
+        "function configure(args) return 5 end",
+        "def configure(args): return 5",
+        &[
+            "configure: ",
+            "an integer instead of a table|instead of a dict",
+        ],
     );
     check(
         "function configure(args) return { order = print } end",
