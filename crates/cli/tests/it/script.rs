@@ -86,6 +86,20 @@ fn the_history_names_the_script_and_not_what_it_sets() {
     assert!(!info.contains("--order"), "{info}");
 }
 
+#[cfg(not(feature = "python"))]
+#[test]
+fn a_program_without_python_says_so() {
+    let place = Place::new();
+    fs::write(place.path("script.py"), "def filter(e): return True").unwrap();
+    let outcome = place
+        .build("image")
+        .args(["--script", "script.py"])
+        .expect_code(1);
+    let message = outcome.stderr;
+    assert!(message.contains("the feature 'python'"), "{message}");
+    assert!(!message.contains("newer release"), "{message}");
+}
+
 #[test]
 fn an_error_leaves_no_image() {
     let place = Place::new();
