@@ -98,6 +98,9 @@ impl Mkdwarfs {
             .as_ref()
             .map_or(options, |scripted| &scripted.options);
         prepare_memory(options);
+        if scripted.is_none() {
+            system::raise_descriptor_limit();
+        }
         let mut build = plan::build_options(options, history::arguments(matches), logger)?;
         build.script = scripted
             .as_ref()

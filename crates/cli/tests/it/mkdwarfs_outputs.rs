@@ -277,3 +277,43 @@ fn a_filter_that_could_not_see_all_says_so() {
     }
     fs::set_permissions(place.tree().join("sub"), fs::Permissions::from_mode(0o755)).unwrap();
 }
+
+#[test]
+fn too_few_descriptors_cost_no_contents() {
+    let place = Place::new();
+    for dir in 0..40 {
+        let dir = place.tree().join(format!("sub/{dir}/below"));
+        fs::create_dir_all(&dir).unwrap();
+        for file in 0..50 {
+            let path = dir.join(format!("{file}"));
+            fs::write(&path, path.as_os_str().as_encoded_bytes()).unwrap();
+        }
+    }
+    let build = |limit: &str, image: &str| {
+        program("sh")
+            .current_dir(&place.path(""))
+            .args(["-c", &format!("ulimit {limit} && exec \"$0\" \"$@\"")])
+            .arg(env!("CARGO_BIN_EXE_mkdwarfs"))
+            .args(["-i", "tree", "-l1", "-N8", "-o", image])
+            .output()
+    };
+    let whole = build("-Sn 1024", "whole");
+    assert_eq!(whole.code, Some(0), "{whole}");
+    let whole = fs::read(place.path("whole")).unwrap();
+    let raised = build("-Sn 8", "raised");
+    assert_eq!(raised.code, Some(0), "{raised}");
+    assert!(whole == fs::read(place.path("raised")).unwrap());
+    // With these, threads have to wait for each other; with too few of them, in vain.
+    for limit in [14, 12, 7] {
+        let name = format!("of-{limit}");
+        let outcome = build(&format!("-n {limit}"), &name);
+        if outcome.code == Some(0) && limit > 7 {
+            assert!(whole == fs::read(place.path(&name)).unwrap(), "{limit}");
+            continue;
+        }
+        assert_eq!(outcome.code, Some(1), "{outcome}");
+        assert!(!outcome.stderr.contains("stored as empty"), "{outcome}");
+        assert!(outcome.stderr.contains("Too many open files"), "{outcome}");
+        assert!(!place.path(&name).exists());
+    }
+}
