@@ -80,7 +80,7 @@ pub struct Loaded {
 /// Runs a script and its `configure`.
 ///
 /// # Errors
-/// `Io` if it cannot be read; `InvalidInput` with the traceback if it fails; `Unsupported` if this program was built
+/// `Io` if it cannot be read; `InvalidInput` with the traceback if it fails, or if this program was built
 /// without its language; `Cancelled`.
 pub fn load(spec: &Spec, host: Host) -> Result<Loaded> {
     match spec.language {
@@ -88,7 +88,7 @@ pub fn load(spec: &Spec, host: Host) -> Result<Loaded> {
         #[cfg(feature = "python")]
         Language::Python => python::load(spec, host),
         #[cfg(not(feature = "python"))]
-        Language::Python => Err(Error::unsupported(
+        Language::Python => Err(Error::invalid_input(
             "this program was built without Python; build it with the feature 'python' to run scripts in it",
         )),
     }

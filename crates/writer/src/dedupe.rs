@@ -120,7 +120,7 @@ fn compare_starts(
     let is_large = |candidate: &(u64, FileIndex)| candidate.0 >= START_COMPARE_SIZE_MIN;
     let (large, mut rest): (Vec<_>, Vec<_>) = candidates.into_iter().partition(is_large);
     let start = || {
-        let opener = Opener::new(tree, files, root);
+        let opener = Opener::new(context, tree, files, root);
         (opener, vec![0; START_LEN], context.stats.enter(Stage::Hash))
     };
     let read = |(opener, buffer, _): &mut (Opener<'_>, Vec<u8>, StageThread),

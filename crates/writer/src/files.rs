@@ -9,10 +9,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use rustix::fs::{Mode, OFlags, openat};
 
 use crate::context::Context;
-use crate::open::{open_unnoticed, will_be_read};
+use crate::open::{is_shortage, open_unnoticed, patiently, will_be_read};
 use crate::scan::PASSAGE_FLAGS;
 use crate::status::{Kind, Status};
-use crate::tree::{Detail, DirIndex, EntryIndex, Tree, bytes_of, count_of};
+use crate::tree::{Detail, DirIndex, Entry, EntryIndex, Tree, bytes_of, count_of};
 
 /// The place of a file in [`Files::list`].
 pub(crate) type FileIndex = u32;
@@ -146,6 +146,7 @@ impl Files {
 
 /// Opens files one after the other, and remembers the directory of the last.
 pub(crate) struct Opener<'a> {
+    context: Context<'a>,
     tree: &'a Tree,
     files: &'a Files,
     root: BorrowedFd<'a>,
@@ -153,8 +154,14 @@ pub(crate) struct Opener<'a> {
 }
 
 impl<'a> Opener<'a> {
-    pub(crate) fn new(tree: &'a Tree, files: &'a Files, root: BorrowedFd<'a>) -> Self {
+    pub(crate) fn new(
+        context: Context<'a>,
+        tree: &'a Tree,
+        files: &'a Files,
+        root: BorrowedFd<'a>,
+    ) -> Self {
         Self {
+            context,
             tree,
             files,
             root,
@@ -189,10 +196,15 @@ impl<'a> Opener<'a> {
         index: EntryIndex,
         id: Option<(u64, u64)>,
     ) -> io::Result<OpenFile> {
-        let tree = self.tree;
-        let entry = tree.entry(index);
-        let name = tree.name(entry);
-        let fd = open_unnoticed(self.dir(entry.dir)?, name, FILE_FLAGS)?;
+        let entry = self.tree.entry(index);
+        let fd = patiently(self.context, || {
+            let opened = self.open_now(entry);
+            if opened.as_ref().is_err_and(is_shortage) {
+                // Somebody else may have use for it meanwhile.
+                self.near = None;
+            }
+            opened
+        })?;
         let status = Status::of_file(&fd)?;
         let is_other = id.is_some_and(|id| id != status.id);
         let is_regular = Kind::of(status.mode) == Some(Kind::Regular);
@@ -200,6 +212,11 @@ impl<'a> Opener<'a> {
             return Err(changed());
         }
         Ok(OpenFile { fd })
+    }
+
+    fn open_now(&mut self, entry: &Entry) -> io::Result<OwnedFd> {
+        let name = self.tree.name(entry);
+        Ok(open_unnoticed(self.dir(entry.dir)?, name, FILE_FLAGS)?)
     }
 
     /// Opens a directory, starting from the one last used if that lies above it.

@@ -122,14 +122,15 @@ impl Filter {
 
     fn merge(&mut self, path: &Path, open: &mut Vec<PathBuf>) -> Result<()> {
         let name = path.display();
-        let cannot = |error| Error::io(format!("cannot read filter rules from '{name}'"), error);
-        let real_path = fs::canonicalize(path).map_err(cannot)?;
+        // A pipe such as `/dev/stdin` has no other name; the depth ends whatever names itself without one.
+        let real_path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
         if open.contains(&real_path) || open.len() >= MERGE_DEPTH_MAX {
             return Err(Error::invalid_input(format!(
                 "filter rules of '{name}' include themselves"
             )));
         }
-        let text = fs::read_to_string(&real_path).map_err(cannot)?;
+        let text = fs::read_to_string(path)
+            .map_err(|error| Error::io(format!("cannot read filter rules from '{name}'"), error))?;
         open.push(real_path);
         for (index, line) in text.lines().enumerate() {
             let rule = line.trim_start();

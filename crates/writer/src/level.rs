@@ -16,6 +16,17 @@ pub const LEVEL_MAX: usize = 9;
 /// The level used when none is asked for.
 pub const LEVEL_DEFAULT: u8 = 6;
 
+/// The orders that levels have; [`Order`] has more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LevelOrder {
+    /// [`Order::None`].
+    None,
+    /// [`Order::Path`].
+    Path,
+    /// [`Order::Similarity`].
+    Similarity,
+}
+
 /// What a level stands for; compressions are texts for `durin_codec::Spec::parse`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LevelDefaults {
@@ -31,8 +42,8 @@ pub struct LevelDefaults {
     pub window_size: u32,
     /// By which power of two anchors lie closer than that.
     pub window_step: u32,
-    /// Whether contents that are alike are stored next to each other, instead of in the order of the paths.
-    pub by_similarity: bool,
+    /// In which order contents are stored.
+    pub order: LevelOrder,
     /// How blocks are compressed.
     pub compression: &'static str,
     /// How the schema of the metadata is compressed.
@@ -57,7 +68,7 @@ const fn row(
         mixed_binary_block_size_bits: bits,
         window_size: window.0,
         window_step: window.1,
-        by_similarity: true,
+        order: LevelOrder::Similarity,
         compression: data,
         schema_compression: small,
         metadata_compression: metadata,
@@ -95,12 +106,12 @@ const SMALL_TREE_7_LEN_MAX: u64 = 512 << 20;
 // Measured in docs/levels.md.
 const LEVELS: [LevelDefaults; LEVEL_MAX + 1] = [
     LevelDefaults {
-        by_similarity: false,
+        order: LevelOrder::None,
         ..row(20, OFF, "null", "null", "null")
     },
     // Sketches would take a sixth more time than all of this, and save a hundredth.
     LevelDefaults {
-        by_similarity: false,
+        order: LevelOrder::Path,
         ..row(20, (13, 2), "lz4", "zstd:level=16", "null")
     },
     // lz4hc at 9 takes half as much time again, or more, and saves a hundredth: what repeats is found already.
@@ -172,10 +183,10 @@ impl LevelDefaults {
     /// Returns the order in which contents are stored.
     #[must_use]
     pub fn order(&self) -> Order {
-        if self.by_similarity {
-            Order::Similarity
-        } else {
-            Order::Path
+        match self.order {
+            LevelOrder::None => Order::None,
+            LevelOrder::Path => Order::Path,
+            LevelOrder::Similarity => Order::Similarity,
         }
     }
 }
@@ -205,11 +216,12 @@ mod tests {
         for level in 0..=LEVEL_MAX {
             let row = LevelDefaults::of(level).expect("a level up to the highest");
             assert_eq!(row.window_size > 0, level >= 1, "level {level}");
-            assert_eq!(
-                row.order() == Order::Similarity,
-                level >= 2,
-                "level {level}"
-            );
+            let order = match level {
+                0 => Order::None,
+                1 => Order::Path,
+                _ => Order::Similarity,
+            };
+            assert_eq!(row.order(), order, "level {level}");
         }
     }
 

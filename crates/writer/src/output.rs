@@ -4,7 +4,7 @@
 //! such files. Only [`AtomicFile::commit`] gives it the final name, after the data has reached the disk, so that neither
 //! a crash nor a full disk leaves a partial image or destroys an existing file. What has no name is gone when the
 //! process is, however that ends; what has a temporary name stays behind if the process is killed.
-//! A file that is replaced hands on its owner, group and permissions.
+//! A file that is replaced hands on its owner, group and permissions. A link stays, and leads to the new file.
 //! Pipes and devices have no such thing as a final name and are written directly.
 
 use std::ffi::{OsStr, OsString};
@@ -21,6 +21,8 @@ use rustix::io::Errno;
 
 /// Bytes of the final name that the temporary name repeats, so that any name has a temporary one within 255 bytes.
 const NAME_PREFIX_LEN: usize = 128;
+/// Links followed to a file that is not there yet; the kernel follows as many.
+const LINKS_MAX: u32 = 40;
 /// Temporary names tried before giving up; each can only be taken by a process that was killed and had our number.
 const ATTEMPTS_MAX: u32 = 1000;
 
@@ -58,9 +60,10 @@ impl AtomicFile {
     /// Starts a file that is to be called `target`.
     ///
     /// # Errors
-    /// `InvalidInput` if `target` exists and is to be kept, or is a directory; `Io` if no file can be made beside it.
+    /// `InvalidInput` if `target` exists and is to be kept, or is a directory; `Io` if no file can be made beside it, or it is a
+    /// link that cannot be followed.
     pub fn create(target: &Path, overwrite: Overwrite) -> Result<Self> {
-        let target = resolve(target);
+        let target = resolve(target)?;
         let found = fs::metadata(&target);
         match &found {
             Ok(found) if found.is_dir() => {
@@ -220,9 +223,31 @@ impl Drop for AtomicFile {
     }
 }
 
-/// A link to an existing file stands for that file, which is what gets replaced.
-fn resolve(target: &Path) -> PathBuf {
-    fs::canonicalize(target).unwrap_or_else(|_| target.to_owned())
+/// A link stands for the file that it leads to, which is what is made or gets replaced.
+///
+/// Where that is not there yet, links are followed step by step, for the kernel knows no name for it.
+///
+/// # Errors
+/// `Io` if the kernel would not follow the link either: it leads round in a circle, or belongs to somebody else in a directory
+/// that all can write to.
+fn resolve(target: &Path) -> Result<PathBuf> {
+    if let Ok(real) = fs::canonicalize(target) {
+        return Ok(real);
+    }
+    match fs::metadata(target) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound && target.is_symlink() => {
+            return Err(cannot("follow the link", target, error));
+        }
+        _ => {}
+    }
+    let mut at = target.to_owned();
+    for _ in 0..LINKS_MAX {
+        match fs::read_link(&at) {
+            Ok(next) => at = parent_of(&at).join(next),
+            Err(_) => return Ok(at),
+        }
+    }
+    Err(cannot("follow the link", target, Errno::LOOP.into()))
 }
 
 /// Refuses names that no file can be given in the end, when there is nothing to be lost yet.
@@ -454,6 +479,45 @@ mod tests {
         file.commit().expect("committed");
         assert_eq!(fs::read(&target).expect("readable"), b"new");
         assert!(fs::symlink_metadata(&link).expect("there").is_symlink());
+    }
+
+    #[test]
+    fn links_that_lead_nowhere_are_followed() {
+        for overwrite in [Overwrite::Refuse, Overwrite::Allow] {
+            let dir = tempfile::tempdir().expect("a directory");
+            let at = |name: &str| dir.path().join(name);
+            fs::create_dir(at("sub")).expect("made");
+            fs::create_dir(at("sub/deep")).expect("made");
+            let link = |to: &str, name: &str| {
+                std::os::unix::fs::symlink(to, at(name)).expect("a link");
+            };
+            link("sub/deep", "way");
+            link("way/second", "first");
+            link("../image", "sub/deep/second");
+            let mut file = AtomicFile::create(&at("first"), overwrite).expect("created");
+            file.write_all(b"data").expect("written");
+            assert_eq!(names(&at("")), ["first", "sub", "way"]);
+            file.commit().expect("committed");
+            assert_eq!(fs::read(at("sub/image")).expect("readable"), b"data");
+            for name in ["first", "sub/deep/second"] {
+                assert!(at(name).is_symlink(), "{name}");
+            }
+            assert_eq!(names(&at("sub")), ["deep", "image"]);
+        }
+    }
+
+    #[test]
+    fn links_to_no_place_for_a_file() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let at = |name: &str| dir.path().join(name);
+        std::os::unix::fs::symlink("no/image", at("nowhere")).expect("a link");
+        std::os::unix::fs::symlink("circle", at("circle")).expect("a link");
+        for name in ["nowhere", "circle"] {
+            for overwrite in [Overwrite::Refuse, Overwrite::Allow] {
+                AtomicFile::create(&at(name), overwrite).expect_err("no place");
+                assert!(at(name).is_symlink(), "{name}");
+            }
+        }
     }
 
     #[test]

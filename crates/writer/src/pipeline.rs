@@ -17,7 +17,7 @@ use crate::analyze::{Analysis, analyze};
 use crate::category::Stream;
 use crate::coding::Coding;
 use crate::compress;
-use crate::context::Context;
+use crate::context::{Context, Failure};
 use crate::dedupe::Contents;
 use crate::emit::Emitter;
 use crate::estimate::{Estimate, thin_streams};
@@ -30,6 +30,7 @@ use crate::options::BuildOptions;
 use crate::order::{ORDER_BYTES_PER_CONTENT_MAX, ORDER_BYTES_PER_SLICE_MAX};
 use crate::read::{Reader, Source};
 use crate::report::Report;
+use crate::sampler::Sampler;
 use crate::scan;
 use crate::sections::Section;
 use crate::segment::{Bounds, Chunks, IndexLimits, Permit, Queues, Segmenter};
@@ -50,7 +51,8 @@ use durin_format::events::Events;
 /// # Errors
 /// `InvalidInput` for options that cannot be used; `Io` if the root of the input cannot be opened or the output refuses;
 /// `Limit` for a tree that does not fit into an image; `Cancelled`. What cannot be read below the root is no error of
-/// the build: it is reported to `events` and counted in the report.
+/// the build: it is reported to `events` and counted in the report. But for one: `Io` if there are no descriptors left to
+/// open it with, which says nothing about the input.
 pub fn build(
     options: &BuildOptions,
     output: &mut dyn Write,
@@ -59,7 +61,8 @@ pub fn build(
     cancel: &AtomicBool,
 ) -> Result<Report> {
     options.validate()?;
-    run(Context::new(options, stats, events, cancel), output)
+    let build = |context: Context<'_>| run(context, output);
+    in_context(options, stats, events, cancel, None, build)
 }
 
 /// Does what [`build`] does, but compresses only some of the blocks and writes nothing: see the module `estimate`.
@@ -74,9 +77,8 @@ pub fn estimate(
 ) -> Result<Estimate> {
     options.validate()?;
     let sampler = Arc::default();
-    let mut context = Context::new(options, stats, events, cancel);
-    context.sampler = Some(&sampler);
-    let report = run(context, &mut io::sink())?;
+    let estimate = |context: Context<'_>| run(context, &mut io::sink());
+    let report = in_context(options, stats, events, cancel, Some(&sampler), estimate)?;
     let stages = report.stages.iter();
     let besides = stages.filter(|times| times.stage != Stage::Compress);
     let cpu_besides = besides.map(|times| times.busy).sum();
@@ -189,7 +191,23 @@ pub fn decide(
     events: &dyn Events,
     cancel: &AtomicBool,
 ) -> Result<Vec<Decision>> {
-    scan::decide(Context::new(options, stats, events, cancel))
+    in_context(options, stats, events, cancel, None, scan::decide)
+}
+
+/// Does `work`; what made it end early comes before what it says itself.
+fn in_context<T>(
+    options: &BuildOptions,
+    stats: &Stats,
+    events: &dyn Events,
+    cancel: &AtomicBool,
+    sampler: Option<&Arc<Sampler>>,
+    work: impl FnOnce(Context<'_>) -> Result<T>,
+) -> Result<T> {
+    let failure = Failure::default();
+    let mut context = Context::new(options, stats, events, cancel, &failure);
+    context.sampler = sampler;
+    let result = work(context);
+    failure.into_inner().map_or(result, Err)
 }
 
 impl Source<'_> {

@@ -91,7 +91,12 @@ pub(crate) struct Reader<'a> {
     plan: Mutex<Plan>,
 }
 
-impl Source<'_> {
+impl<'a> Source<'a> {
+    /// Returns what opens its files, for one thread.
+    pub(crate) fn opener(&self) -> Opener<'a> {
+        Opener::new(self.context, self.tree, self.files, self.root)
+    }
+
     /// Returns how many bytes are to be read, without holes.
     pub(crate) fn data_len(&self) -> u64 {
         self.streams
@@ -250,7 +255,7 @@ impl<'a> Reader<'a> {
 
     /// Reads runs into buffers from `free` and sends them off, until all are read or nobody wants them any more.
     pub(crate) fn work(&self, free: &Receiver<Vec<u8>>, runs: &Sender<Run>) {
-        let mut opener = Opener::new(self.source.tree, self.source.files, self.source.root);
+        let mut opener = self.source.opener();
         let mut thread = self.source.context.stats.enter(Stage::Read);
         while let Ok(buffer) = thread.wait_out(|| free.recv()) {
             let next = self

@@ -48,7 +48,7 @@ pub(crate) fn find(
         .collect();
     let start = || {
         (
-            Opener::new(tree, files, root),
+            Opener::new(context, tree, files, root),
             context.stats.enter(Stage::Sparse),
         )
     };

@@ -6,7 +6,7 @@ use clap::{ArgAction, Args};
 use durin_reader::ImageOffset;
 
 use super::logger::{Level, Logger};
-use super::size;
+use super::{escape, size};
 
 /// How much a program says.
 #[derive(Args, Debug)]
@@ -90,10 +90,11 @@ pub(crate) fn count<T: TryFrom<i128> + 'static>(text: &str) -> Result<T, String>
     number(0..=i128::MAX)(text)
 }
 
+/// More threads than any machine has processors only cost memory.
+const WORKERS_MAX: usize = 1024;
+
 /// A number of threads.
 pub(crate) fn worker_count(text: &str) -> Result<usize, String> {
-    /// More threads than any machine has processors only cost memory.
-    const WORKERS_MAX: usize = 1024;
     match text.parse() {
         Ok(count @ 1..=WORKERS_MAX) => Ok(count),
         _ => Err(format!(
@@ -102,13 +103,32 @@ pub(crate) fn worker_count(text: &str) -> Result<usize, String> {
     }
 }
 
+/// The variable that replaces the number of processors.
+const PROCESSORS_VARIABLE: &str = "DWARFS_OVERRIDE_HARDWARE_CONCURRENCY";
+
 /// The number of processors this process may use; `DWARFS_OVERRIDE_HARDWARE_CONCURRENCY` replaces it.
 pub(crate) fn processor_count() -> usize {
-    let pretended = std::env::var("DWARFS_OVERRIDE_HARDWARE_CONCURRENCY").ok();
-    pretended
-        .and_then(|text| worker_count(&text).ok())
+    pretended_processor_count()
+        .and_then(Result::ok)
         .or_else(|| std::thread::available_parallelism().ok().map(usize::from))
         .unwrap_or(1)
+}
+
+/// What the environment says, or the text that is no number of processors.
+fn pretended_processor_count() -> Option<Result<usize, OsString>> {
+    let text = std::env::var_os(PROCESSORS_VARIABLE).filter(|text| !text.is_empty())?;
+    let count = text.to_str().and_then(|text| worker_count(text).ok());
+    Some(count.ok_or(text))
+}
+
+/// Says that a number of processors in the environment cannot be used.
+pub(crate) fn warn_of_bad_processor_count(logger: &Logger) {
+    if let Some(Err(text)) = pretended_processor_count() {
+        let text = escape::bytes(text.as_encoded_bytes());
+        logger.warn(format!(
+            "{PROCESSORS_VARIABLE} is '{text}', which is no number from 1 to {WORKERS_MAX}"
+        ));
+    }
 }
 
 /// The arguments of the process.

@@ -84,6 +84,11 @@ pub(crate) const fn of_errors(errors: u64) -> u8 {
     if errors == 0 { SUCCESS } else { FAILURE }
 }
 
+/// The code of a program that did what was asked but for so many parts.
+pub(crate) const fn of_problems(errors: u64) -> u8 {
+    if errors == 0 { SUCCESS } else { WITH_ERRORS }
+}
+
 /// The code as `main` returns it.
 pub(crate) fn exit_code(code: u8) -> ExitCode {
     ExitCode::from(code)

@@ -8,7 +8,7 @@ use clap::{ArgMatches, Command, CommandFactory as _, FromArgMatches as _, Parser
 
 use super::exit::{self, Failure};
 use super::logger::{Level, Logger};
-use super::{banner, man, output, system, terminal};
+use super::{arguments, banner, man, output, system, terminal};
 
 /// A program: its options, and what it does with them.
 pub(crate) trait Program {
@@ -48,6 +48,7 @@ fn run<P: Program>(options: &P::Options, matches: &ArgMatches) -> u8 {
         system::keep_freed_memory();
     }
     let logger = P::logger(options);
+    arguments::warn_of_bad_processor_count(&logger);
     let code = match P::run(options, matches, &logger) {
         Ok(code) => code,
         Err(failure) => report(&logger, &failure),

@@ -30,6 +30,41 @@ pub(crate) fn keep_freed_memory() {
     }
 }
 
+/// Takes as many descriptors as there are for the asking, up to what may be useful: many threads that read, and directories
+/// that wait.
+///
+/// What is started from here inherits the number, so that it must not be asked for where anybody else's code runs: that may
+/// use `select`, which ends at 1024, or close each descriptor that there could be.
+pub(crate) fn raise_descriptor_limit() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    /// Three for each of 1024 threads, and as much again for directories.
+    const WANTED: u64 = 8192;
+    let limit = getrlimit(Resource::Nofile);
+    let Some(current) = limit.current else {
+        return;
+    };
+    let wanted = limit.maximum.map_or(WANTED, |maximum| maximum.min(WANTED));
+    if current < wanted {
+        let raised = Rlimit {
+            current: Some(wanted),
+            maximum: limit.maximum,
+        };
+        // Without it there are as many as before.
+        setrlimit(Resource::Nofile, raised).ok();
+    }
+}
+
+/// How many threads can read a tree at a time with the descriptors there are; the bytes of an image are the same with any number.
+///
+/// Each has up to three, of a directory, of the next one and of a file; a quarter is left to directories that wait, and some
+/// to all else.
+pub(crate) fn reading_threads_max() -> usize {
+    const OTHERS: u64 = 16;
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
+    let of_threads = limit.map_or(u64::MAX, |limit| (limit / 4 * 3).saturating_sub(OTHERS));
+    usize::try_from(of_threads / 3).unwrap_or(usize::MAX).max(1)
+}
+
 /// Asks for all of the program file: its parts would come from the disk one after the other, when they are first used.
 pub(crate) fn read_program_ahead() {
     // Without the hint they only come a little later.

@@ -7,24 +7,26 @@ use durin_writer::{BuildOptions, Stats};
 
 use super::options::DebugFilter;
 use crate::common::escape;
-use crate::common::exit::Failure;
+use crate::common::exit::{self, Failure};
 use crate::common::logger::Logger;
 use crate::common::output::{self, write_failed};
 
-/// Prints the paths that `mode` asks for.
+/// Prints the paths that `mode` asks for; returns the exit code, which says whether all directories could be read.
 pub(super) fn print(
     build: &BuildOptions,
     mode: DebugFilter,
     logger: &Logger,
     cancel: &AtomicBool,
-) -> Result<(), Failure> {
-    let decisions = durin_writer::decide(build, &Stats::default(), logger, cancel)?;
+) -> Result<u8, Failure> {
+    let stats = Stats::default();
+    let decisions = durin_writer::decide(build, &stats, logger, cancel)?;
     output::to_stdout(|out| {
         for line in decisions.iter().filter_map(|decision| line(decision, mode)) {
             writeln!(out, "{line}").map_err(write_failed)?;
         }
         Ok(())
-    })
+    })?;
+    Ok(exit::of_problems(stats.errors.get()))
 }
 
 /// The line for an entry, if it is to be shown.

@@ -98,6 +98,9 @@ impl Mkdwarfs {
             .as_ref()
             .map_or(options, |scripted| &scripted.options);
         prepare_memory(options);
+        if scripted.is_none() {
+            system::raise_descriptor_limit();
+        }
         let mut build = plan::build_options(options, history::arguments(matches), logger)?;
         build.script = scripted
             .as_ref()
@@ -108,8 +111,7 @@ impl Mkdwarfs {
             );
         }
         if let Some(mode) = options.filter.debug_filter {
-            debug_filter::print(&build, mode, logger, deadline.cancel())?;
-            return Ok(exit::SUCCESS);
+            return debug_filter::print(&build, mode, logger, deadline.cancel());
         }
         if options.basic.dry_run {
             return estimate(options, &build, logger, deadline.cancel());
@@ -150,11 +152,7 @@ fn check_outputs(options: &Options, target: &Path) -> Result<(), Failure> {
 }
 
 fn exit_code(report: &Report) -> u8 {
-    if report.errors > 0 {
-        exit::WITH_ERRORS
-    } else {
-        exit::SUCCESS
-    }
+    exit::of_problems(report.errors)
 }
 
 /// `--dry-run`.

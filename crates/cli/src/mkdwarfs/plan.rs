@@ -20,7 +20,7 @@ use super::options::{MemoryLimit, Options};
 use super::{categorize, history, input_list, order};
 use crate::common::exit::Failure;
 use crate::common::logger::Logger;
-use crate::common::{arguments, clock, escape};
+use crate::common::{arguments, clock, escape, system};
 
 /// Everything that decides the image; `arguments` is the command line for the history.
 pub(super) fn build_options(
@@ -117,7 +117,11 @@ pub(super) fn build_options(
             None => Vec::new(),
         },
         workers,
-        scanner_workers: options.advanced.num_scanner_workers.unwrap_or(workers),
+        scanner_workers: options
+            .advanced
+            .num_scanner_workers
+            .unwrap_or(workers)
+            .min(system::reading_threads_max()),
         compress_niceness: options.advanced.compress_niceness,
         memory_limit: match options.advanced.memory_limit {
             MemoryLimit::Auto => None,

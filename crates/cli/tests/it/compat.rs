@@ -210,6 +210,20 @@ fn processors_are_counted_as_the_environment_says() {
     let outcome = run.succeed();
     let start = json::parse(outcome.stderr.lines().next().unwrap()).unwrap();
     assert_eq!(start["workers"], 7, "{start}");
+    let warning = |value: &str| {
+        let run = place.build("image").args(["-f", "--log-level=warn"]);
+        let run = run.env("DWARFS_OVERRIDE_HARDWARE_CONCURRENCY", value);
+        run.succeed().stderr
+    };
+    for bad in ["abc", "0", "1025", "-1"] {
+        let expect =
+            format!("DWARFS_OVERRIDE_HARDWARE_CONCURRENCY is '{bad}', which is no number from 1");
+        let warned = warning(bad);
+        assert!(warned.contains(&expect), "{bad}: {warned}");
+    }
+    for good in ["", "1", "1024"] {
+        assert_eq!(warning(good), "", "{good}");
+    }
 }
 
 #[test]

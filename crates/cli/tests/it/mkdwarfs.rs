@@ -177,6 +177,25 @@ fn filters() {
 }
 
 #[test]
+fn filter_rules_from_a_pipe() {
+    let place = Place::new();
+    let mut child = Command::new(env!("CARGO_BIN_EXE_mkdwarfs"))
+        .args(["-F", ". /dev/stdin", "-l1", "-i"])
+        .arg(place.tree())
+        .arg("-o")
+        .arg(place.path("image"))
+        .stdin(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut rules = child.stdin.take().unwrap();
+    rules.write_all(b"# all but\n- sub/\n").unwrap();
+    drop(rules);
+    assert!(child.wait().unwrap().success());
+    assert_eq!(listing(&place, "image"), ["hello"]);
+}
+
+#[test]
 fn debug_filter_prints_and_builds_nothing() {
     let place = Place::new();
     let printed = |mode: &str| {
@@ -207,6 +226,38 @@ fn input_lists() {
         .arg(place.path("image"));
     run.succeed();
     assert_eq!(listing(&place, "image"), ["hello", "sub", "sub/soft"]);
+}
+
+#[test]
+fn level_0_keeps_the_order_of_a_list() {
+    let place = Place::new();
+    for name in ["a", "b", "c"] {
+        fs::write(place.tree().join(name), name).unwrap();
+    }
+    fs::write(place.path("list"), "c\nsub/copy\na\nb\nhello\n").unwrap();
+    let stored = |level: &str| {
+        let run = mkdwarfs().current_dir(&place.path(""));
+        run.args([
+            "--input-list=list",
+            "-i",
+            "tree",
+            "-f",
+            "-o",
+            "image",
+            level,
+        ])
+        .succeed();
+        let sums = dwarfsck()
+            .arg(place.path("image"))
+            .args(["--checksum=md5"])
+            .succeed();
+        let sums = stdout(&sums);
+        let paths = sums.lines().filter_map(|line| line.split_once("  "));
+        let paths: Vec<_> = paths.map(|(_, path)| path.to_owned()).collect();
+        paths
+    };
+    assert_eq!(stored("-l0"), ["c", "hello", "sub/copy", "a", "b"]);
+    assert_eq!(stored("-l1"), ["a", "b", "c", "hello", "sub/copy"]);
 }
 
 #[test]

@@ -215,3 +215,105 @@ fn a_summary_does_not_take_the_place_of_the_image() {
     let run = place.build("/dev/null").arg("--json=/dev/null");
     run.succeed();
 }
+
+#[test]
+fn a_link_that_leads_nowhere_gets_an_image_there() {
+    let place = Place::new();
+    fs::create_dir(place.path("far")).unwrap();
+    let link = |to: &str, name: &str| {
+        std::os::unix::fs::symlink(to, place.path(name)).unwrap();
+    };
+    link("far/other", "link");
+    link("../image", "far/other");
+    place.build("link").succeed();
+    assert!(place.path("link").is_symlink() && place.path("far/other").is_symlink());
+    assert!(
+        fs::read(place.path("image"))
+            .unwrap()
+            .starts_with(b"DWARFS")
+    );
+    assert_eq!(place.names(), ["far", "image", "link"]);
+    fails_with(place.build("link"), "already exists; --force replaces it");
+    link("circle", "circle");
+    fails_with(place.build("circle").arg("-f"), "cannot follow the link");
+    assert!(place.path("circle").is_symlink());
+}
+
+#[test]
+fn a_link_of_somebody_else_is_followed_where_the_kernel_does() {
+    let place = Place::new();
+    if !skip::is_root() {
+        skip::skipped("only root makes links of somebody else");
+        return;
+    }
+    fs::create_dir(place.path("shared")).unwrap();
+    fs::set_permissions(place.path("shared"), fs::Permissions::from_mode(0o1777)).unwrap();
+    let link = place.path("shared/image");
+    std::os::unix::fs::symlink("../planted", &link).unwrap();
+    std::os::unix::fs::lchown(&link, Some(12345), Some(12345)).unwrap();
+    let protected = fs::read_to_string("/proc/sys/fs/protected_symlinks").unwrap();
+    if protected.trim() == "0" {
+        place.build("shared/image").succeed();
+        assert_eq!(place.names(), ["planted", "shared"]);
+        return;
+    }
+    fails_with(place.build("shared/image"), "cannot follow the link");
+    assert_eq!(place.names(), ["shared"]);
+}
+
+#[test]
+fn a_filter_that_could_not_see_all_says_so() {
+    let place = Place::new();
+    let probe = unprivileged(&place).arg("--version").output();
+    fs::set_permissions(place.tree().join("sub"), fs::Permissions::from_mode(0o000)).unwrap();
+    if probe.code == Some(0) {
+        let run = unprivileged(&place).args(["-i", "tree", "-F", "- x", "--debug-filter"]);
+        let outcome = run.expect_code(2);
+        assert_eq!(stdout(&outcome), "+ /hello\n+ /sub/\n");
+        let message = "cannot read directory 'sub'";
+        assert!(outcome.stderr.contains(message), "{outcome}");
+    } else {
+        skip::skipped(&format!("no program runs as another user: {probe}"));
+    }
+    fs::set_permissions(place.tree().join("sub"), fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+#[test]
+fn too_few_descriptors_cost_no_contents() {
+    let place = Place::new();
+    for dir in 0..40 {
+        let dir = place.tree().join(format!("sub/{dir}/below"));
+        fs::create_dir_all(&dir).unwrap();
+        for file in 0..50 {
+            let path = dir.join(format!("{file}"));
+            fs::write(&path, path.as_os_str().as_encoded_bytes()).unwrap();
+        }
+    }
+    let build = |limit: &str, image: &str| {
+        program("sh")
+            .current_dir(&place.path(""))
+            .args(["-c", &format!("ulimit {limit} && exec \"$0\" \"$@\"")])
+            .arg(env!("CARGO_BIN_EXE_mkdwarfs"))
+            .args(["-i", "tree", "-l1", "-N8", "-o", image])
+            .output()
+    };
+    let whole = build("-Sn 1024", "whole");
+    assert_eq!(whole.code, Some(0), "{whole}");
+    let whole = fs::read(place.path("whole")).unwrap();
+    let raised = build("-Sn 8", "raised");
+    assert_eq!(raised.code, Some(0), "{raised}");
+    assert!(whole == fs::read(place.path("raised")).unwrap());
+    // With these, threads have to wait for each other; with too few of them, in vain.
+    for limit in [14, 12, 7] {
+        let name = format!("of-{limit}");
+        let outcome = build(&format!("-n {limit}"), &name);
+        if outcome.code == Some(0) && limit > 7 {
+            assert!(whole == fs::read(place.path(&name)).unwrap(), "{limit}");
+            continue;
+        }
+        assert_eq!(outcome.code, Some(1), "{outcome}");
+        assert!(!outcome.stderr.contains("stored as empty"), "{outcome}");
+        assert!(outcome.stderr.contains("Too many open files"), "{outcome}");
+        assert!(!place.path(&name).exists());
+    }
+}

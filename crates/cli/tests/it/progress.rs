@@ -304,7 +304,11 @@ fn plain_lines_come_seldom() {
         .build("image")
         .args(SLOW)
         .arg("-N1")
-        .args(["--progress=simple", "--progress-workers"])
+        .args([
+            "--progress=simple",
+            "--progress-workers",
+            "--log-level=error",
+        ])
         .succeed();
     let lines: Vec<_> = outcome
         .stderr

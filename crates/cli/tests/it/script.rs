@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use durin_testkit::run::{Run, pid_of};
 
-use crate::support::{Place, dwarfsck, fails_with, stdout};
+use crate::support::{Place, dwarfsck, fails_with, program, stdout};
 
 fn script(place: &Place, text: &str) -> Run {
     fs::write(place.path("script.lua"), text).unwrap();
@@ -84,6 +84,36 @@ fn the_history_names_the_script_and_not_what_it_sets() {
     let info = stdout(&info);
     assert!(info.contains("--script=script.lua"), "{info}");
     assert!(!info.contains("--order"), "{info}");
+}
+
+#[cfg(not(feature = "python"))]
+#[test]
+fn a_program_without_python_says_so() {
+    let place = Place::new();
+    fs::write(place.path("script.py"), "def filter(e): return True").unwrap();
+    let outcome = place
+        .build("image")
+        .args(["--script", "script.py"])
+        .expect_code(1);
+    let message = outcome.stderr;
+    assert!(message.contains("the feature 'python'"), "{message}");
+    assert!(!message.contains("newer release"), "{message}");
+}
+
+/// What a script starts may be old, and rely on few descriptors.
+#[test]
+fn a_script_has_the_descriptors_that_the_program_was_given() {
+    let place = Place::new();
+    let text =
+        "function filter(e) print('may have ' .. io.popen('ulimit -Sn'):read('a')) return true end";
+    fs::write(place.path("script.lua"), text).unwrap();
+    let outcome = program("sh")
+        .current_dir(&place.path(""))
+        .args(["-c", "ulimit -Sn 100 && exec \"$0\" \"$@\""])
+        .arg(env!("CARGO_BIN_EXE_mkdwarfs"))
+        .args(["-i", "tree", "-l1", "-o", "image", "--script=script.lua"])
+        .succeed();
+    assert!(outcome.stderr.contains("may have 100"), "{outcome}");
 }
 
 #[test]

@@ -101,6 +101,17 @@ pub(super) fn inode_field(
     }
 }
 
+/// Names the type of a value, with its article.
+pub(super) fn a_type(value: &Value) -> String {
+    let name = value.type_name();
+    let article = if name.starts_with(['a', 'e', 'i', 'o', 'u']) {
+        "an"
+    } else {
+        "a"
+    };
+    format!("{article} {name}")
+}
+
 /// Takes what `configure` returned apart, in the order of names.
 pub(super) fn settings(returned: Value) -> mlua::Result<Vec<Setting>> {
     let table = match returned {
@@ -108,8 +119,8 @@ pub(super) fn settings(returned: Value) -> mlua::Result<Vec<Setting>> {
         Value::Table(table) => table,
         other => {
             return Err(mlua::Error::runtime(format!(
-                "it returned a {} instead of a table of options",
-                other.type_name()
+                "it returned {} instead of a table of options",
+                a_type(&other)
             )));
         }
     };
@@ -143,8 +154,8 @@ fn text(name: &str, value: &Value) -> mlua::Result<String> {
         Value::Integer(number) => Ok(number.to_string()),
         Value::Number(number) => Ok(number.to_string()),
         other => Err(mlua::Error::runtime(format!(
-            "it returned a {} for the option '{name}'",
-            other.type_name()
+            "it returned {} for the option '{name}'",
+            a_type(other)
         ))),
     }
 }

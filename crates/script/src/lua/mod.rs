@@ -53,7 +53,7 @@ pub(crate) fn load(spec: &Spec, host: Host) -> Result<Loaded> {
     let (lua, callers) = start
         .state()
         .map_err(|error| start.error("start", &error))?;
-    lua.load(&text[..])
+    lua.load(without_preamble(&text))
         .set_name(format!("@{name}"))
         .set_mode(mlua::chunk::ChunkMode::Text)
         .exec()
@@ -95,6 +95,17 @@ pub(crate) fn load(spec: &Spec, host: Host) -> Result<Loaded> {
         order,
     });
     Ok(Loaded { script, settings })
+}
+
+/// Returns what is Lua of a script, as Lua's own loader does: no byte order mark, and no first line that begins with `#`, whose
+/// end stays so that lines keep their numbers.
+fn without_preamble(text: &[u8]) -> &[u8] {
+    let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
+    if !text.starts_with(b"#") {
+        return text;
+    }
+    let end = text.iter().position(|byte| *byte == b'\n');
+    &text[end.unwrap_or(text.len())..]
 }
 
 /// What loading knows.
@@ -145,9 +156,9 @@ impl Start<'_> {
             Ok(Value::Nil) => Ok(None),
             Ok(Value::Function(function)) => Ok(Some(function)),
             Ok(other) => Err(Error::invalid_input(format!(
-                "script '{}': '{name}' is a {} instead of a function",
+                "script '{}': '{name}' is {} instead of a function",
                 self.name,
-                other.type_name()
+                convert::a_type(&other)
             ))),
             Err(error) => Err(self.error(name, &error)),
         }

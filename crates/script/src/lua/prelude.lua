@@ -92,10 +92,30 @@ end
 
 local callers = {}
 
+-- Says which field of an entry is not what it was. There may be millions of entries, and a loop is slower.
+local function changed(entry, path, name, type, size, nlink, target, permissions, uid, gid, mtime_ns, atime_ns, ctime_ns)
+    return rawget(entry, "path") ~= path and "path"
+        or rawget(entry, "name") ~= name and "name"
+        or rawget(entry, "type") ~= type and "type"
+        or rawget(entry, "size") ~= size and "size"
+        or rawget(entry, "nlink") ~= nlink and "nlink"
+        or rawget(entry, "target") ~= target and "target"
+        or rawget(entry, "permissions") ~= permissions and "permissions"
+        or rawget(entry, "uid") ~= uid and "uid"
+        or rawget(entry, "gid") ~= gid and "gid"
+        or rawget(entry, "mtime_ns") ~= mtime_ns and "mtime_ns"
+        or rawget(entry, "atime_ns") ~= atime_ns and "atime_ns"
+        or rawget(entry, "ctime_ns") ~= ctime_ns and "ctime_ns"
+end
+
 function callers.filter(hook)
     return function(...)
-        local verdict = hook(new_entry(...))
-        if verdict == true or verdict == false then
+        local entry = new_entry(...)
+        local verdict = hook(entry)
+        local field = changed(entry, ...)
+        if field then
+            error("filter changed entry." .. field .. ", which only transform can", 0)
+        elseif verdict == true or verdict == false then
             return verdict
         end
         error("filter returned " .. describe(verdict) .. " instead of true or false", 0)

@@ -162,9 +162,21 @@ def new_inode(number, path, size, mtime_ns, category, similarity, all_paths):
 
 # Calling hooks
 
+FIELDS = Entry.__slots__
+
+
+def fields_of(entry):
+    return [getattr(entry, field, None) for field in FIELDS]
+
+
 
 def call_filter(hook, *raw):
-    verdict = hook(Entry(*raw))
+    entry = Entry(*raw)
+    before = fields_of(entry)
+    verdict = hook(entry)
+    if fields_of(entry) != before:
+        changed = next(field for field, now, then in zip(FIELDS, fields_of(entry), before) if now != then)
+        raise Mistake(f"filter changed entry.{changed}, which only transform can")
     if verdict is True or verdict is False:
         return verdict
     raise Mistake(f"filter returned {describe(verdict)} instead of True or False")

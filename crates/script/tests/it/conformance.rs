@@ -42,6 +42,34 @@ fn hooks_are_found() {
 }
 
 #[test]
+fn a_first_line_for_the_system_and_a_byte_order_mark_are_skipped() {
+    for (before, line) in [
+        ("#!/usr/bin/env engine\n", 2),
+        ("\u{feff}", 1),
+        ("\u{feff}#!/usr/bin/env engine\r\n", 2),
+    ] {
+        let lua = format!("{before}function filter(e) error('where') end");
+        let python = format!("{before}def filter(e): raise ValueError('where')");
+        let texts = Texts {
+            lua: lua.leak(),
+            python: python.leak(),
+        };
+        for script in texts.each() {
+            let error = script.load().script.filter(&file(b"x")).unwrap_err();
+            let message = error.to_string();
+            let place = match script.is_lua() {
+                true => format!("script.lua:{line}: where"),
+                false => format!("line {line}"),
+            };
+            assert!(message.contains(&place), "no '{place}' in: {message}");
+        }
+    }
+    let only = OnDisk::new("script.lua", "#!/usr/bin/lua");
+    let error = only.load_with("").unwrap_err().to_string();
+    assert!(error.contains("has none of the functions"), "{error}");
+}
+
+#[test]
 fn an_entry_has_all_fields() {
     let texts = Texts {
         lua: r#"

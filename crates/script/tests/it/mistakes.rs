@@ -49,7 +49,11 @@ fn a_script_that_does_not_run() {
         &["top level", "script.lua:2:|line 2", "nil|NoneType"],
     );
     check("x = 1", "x = 1", &["has none of the functions"]);
-    check("filter = 1", "filter = 1", &["'filter' is a"]);
+    check(
+        "filter = 1",
+        "filter = 1",
+        &["'filter' is an integer|'filter' is a"],
+    );
 }
 
 #[test]
@@ -113,6 +117,14 @@ fn answers_of_the_wrong_type() {
         &["configure: ", "instead of a table|instead of a dict"],
     );
     check(
+        "function configure(args) return 5 end",
+        "def configure(args): return 5",
+        &[
+            "configure: ",
+            "an integer instead of a table|instead of a dict",
+        ],
+    );
+    check(
         "function configure(args) return { order = print } end",
         "def configure(args): return {'order': print}",
         &["configure: ", "for the option 'order'"],
@@ -145,6 +157,21 @@ fn only_attributes_can_be_changed() {
         "function transform(e) e.mode = 1 end",
         "def transform(e): e.mode = 1",
         &["no field 'mode'|'mode'"],
+    );
+    check(
+        "function filter(e) e.uid = 0 return true end",
+        "def filter(e):\n  e.uid = 0\n  return True",
+        &["filter changed entry.uid, which only transform can"],
+    );
+    check(
+        "function filter(e) e.ctime_ns = nil return true end",
+        "def filter(e):\n  del e.ctime_ns\n  return True",
+        &["filter changed entry.ctime_ns"],
+    );
+    check(
+        "function filter(e) e.target = 'x' return true end",
+        "def filter(e):\n  e.target = 'x'\n  return True",
+        &["'target' to be set|filter changed entry.target"],
     );
     check(
         "function filter(e) return e.mtime > 0 end",
@@ -206,6 +233,7 @@ fn files_that_are_not_there() {
 fn a_language_that_is_not_built_in() {
     let script = OnDisk::new("script.py", "");
     let error = script.load_with("").unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::Unsupported);
+    // No release does what this build does not.
+    assert_eq!(error.kind(), ErrorKind::InvalidInput);
     assert!(error.to_string().contains("feature 'python'"), "{error}");
 }

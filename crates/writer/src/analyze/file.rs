@@ -44,7 +44,7 @@ impl<'a> Worker<'a> {
         let is_tried = options.categorizers.contains(&Categorizer::Incompressible);
         Self {
             pass,
-            opener: Opener::new(pass.tree, pass.files, pass.root),
+            opener: Opener::new(pass.context, pass.tree, pass.files, pass.root),
             buffer: vec![0; READ_LEN],
             sketchers: pass
                 .kinds

@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 use durin_format::events::Quiet;
 
 use super::{nilsimsa, similarity};
-use crate::context::Context;
+use crate::context::{Context, Failure};
 use crate::options::{BuildOptions, Input, NilsimsaOptions};
 use crate::sketch::{SKETCH_WORDS, Sketch};
 use crate::stats::Stats;
@@ -102,7 +102,8 @@ fn with_context<T>(threads: usize, work: impl FnOnce(Context<'_>) -> T) -> T {
     let mut options = BuildOptions::new(Input::Directory("/".into()));
     options.scanner_workers = threads;
     let (stats, cancel) = (Stats::default(), AtomicBool::new(false));
-    work(Context::new(&options, &stats, &Quiet, &cancel))
+    let failure = Failure::default();
+    work(Context::new(&options, &stats, &Quiet, &cancel, &failure))
 }
 
 /// A digest of a family, with some bits changed.

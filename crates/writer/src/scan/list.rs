@@ -14,6 +14,7 @@ use super::PASSAGE_FLAGS;
 use super::entry::{Examined, Examiner};
 use super::listing::{FoundDir, Listing};
 use crate::context::Context;
+use crate::open::patiently;
 use crate::tree::{Detail, printable};
 
 /// The kernel takes paths that are shorter than this.
@@ -173,9 +174,12 @@ impl ListScan<'_> {
     /// Opens a directory name by name, which works for paths of any length.
     fn open_dir(&self, path: &[u8]) -> io::Result<OwnedFd> {
         let names = path.split(|byte| *byte == b'/');
-        let mut names = names.filter(|name| !name.is_empty());
-        names.try_fold(self.root.try_clone()?, |dir, name| {
-            Ok(openat(dir, name, PASSAGE_FLAGS, Mode::empty())?)
+        let names = names.filter(|name| !name.is_empty());
+        patiently(self.context, || {
+            let mut names = names.clone();
+            names.try_fold(self.root.try_clone()?, |dir, name| {
+                Ok(openat(dir, name, PASSAGE_FLAGS, Mode::empty())?)
+            })
         })
     }
 }

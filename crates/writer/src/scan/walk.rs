@@ -7,6 +7,7 @@
 //! A script that filters is asked as directories are read, so that nothing below one that it does not want is looked at.
 //! One thread does the walk then, so that the script is asked in an order that depends on names only.
 
+use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -24,7 +25,7 @@ use super::listing::{FoundDir, Listing};
 use super::script_filter;
 use crate::context::Context;
 use crate::filter::Verdict;
-use crate::open::open_unnoticed;
+use crate::open::{open_unnoticed, patiently};
 use crate::script::Script;
 use crate::stats::{Stage, StageThread};
 use crate::sync::in_parallel;
@@ -342,16 +343,21 @@ impl Walk<'_> {
         }))
     }
 
-    fn open(&self, pending: &Pending) -> rustix::io::Result<OwnedFd> {
-        let open = |dir: BorrowedFd<'_>, name: &[u8]| open_unnoticed(dir, name, DIRECTORY_FLAGS);
+    fn open(&self, pending: &Pending) -> io::Result<OwnedFd> {
+        let open = |dir: BorrowedFd<'_>, name: &[u8]| -> io::Result<OwnedFd> {
+            Ok(open_unnoticed(dir, name, DIRECTORY_FLAGS)?)
+        };
         if let Some(parent) = &pending.parent {
             let name = self.lock().places[pending.number as usize].name.clone();
-            return open(parent.fd.as_fd(), &name);
+            return patiently(self.context, || open(parent.fd.as_fd(), &name));
         }
         let names = self.lock().names_to(pending.number);
-        names
-            .iter()
-            .try_fold(open(self.root, b".")?, |dir, name| open(dir.as_fd(), name))
+        patiently(self.context, || {
+            let root = open(self.root, b".")?;
+            names
+                .iter()
+                .try_fold(root, |dir, name| open(dir.as_fd(), name))
+        })
     }
 }
 

@@ -22,7 +22,7 @@ impl<'a> SourceReread<'a> {
     pub(super) fn new(source: &'a Source<'a>) -> Self {
         Self {
             source,
-            opener: Opener::new(source.tree, source.files, source.root),
+            opener: source.opener(),
             open: VecDeque::new(),
         }
     }

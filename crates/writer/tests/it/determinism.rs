@@ -72,16 +72,25 @@ fn any_order_of_creation() {
     let names: Vec<String> = (0..300)
         .map(|index| format!("name{:03}", index * 7 % 300))
         .collect();
-    let build_in = |names: &[String]| {
+    let build_in = |names: &[String], order: &Order| {
         let dir = tempfile::tempdir().unwrap();
         for name in names {
-            fs::write(dir.path().join(name), name).unwrap();
+            let below = dir.path().join(&name[..name.len() - 1]);
+            fs::create_dir_all(&below).unwrap();
+            fs::write(below.join(name), name).unwrap();
+            fs::write(dir.path().join(name), format!("{name} above")).unwrap();
         }
         let mut options = options(dir.path());
         options.set_time = Some(1_000_000_000);
+        options.order = order.clone().into();
         build(&options).bytes
     };
     let mut sorted = names.clone();
     sorted.sort();
-    assert!(build_in(&names) == build_in(&sorted));
+    for order in [Order::None, Order::Path] {
+        assert!(
+            build_in(&names, &order) == build_in(&sorted, &order),
+            "{order:?}"
+        );
+    }
 }

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use clap::ValueEnum;
 use serde_json::{Map, Value, json};
 
-use super::logger::{self, Level, Logger};
+use super::logger::{self, Logger};
 use super::terminal;
 use meter::Meter;
 use picture::Room;
@@ -168,7 +168,8 @@ fn print_until(ended: &mpsc::Receiver<()>, logger: &Logger, sample: &dyn Fn() ->
         for worker in &snapshot.workers {
             lines.push_str(&format!("- {time}  {}\n", picture::worker_line(worker)));
         }
-        if !lines.is_empty() && logger.shows(Level::Info) {
+        // Whatever the level of messages: nobody gets these lines without having asked for them.
+        if !lines.is_empty() {
             logger.write_above_progress(&lines);
         }
         last = line;
