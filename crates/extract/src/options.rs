@@ -13,8 +13,9 @@ pub struct ExtractOptions {
     pub skip_devices: bool,
     /// Leaves out fifos and sockets.
     pub skip_specials: bool,
-    /// Reports files that cannot be read or made and goes on; otherwise the first one ends the extraction.
-    /// A target that cannot be written to, such as a full disk, always ends it.
+    /// Reports what cannot be read from the image, or what the format of an archive cannot hold, and goes on; otherwise the
+    /// first such thing ends the extraction. A target that cannot be written to, such as a full disk or a directory in the
+    /// place of a file, always ends it; but devices that the user has no right to make are as what cannot be read.
     pub continue_on_error: bool,
     /// Threads that read and write files; 0 chooses.
     pub disk_writers: usize,

@@ -1,6 +1,7 @@
 //! dwarfsextract.
 
 use std::fs;
+use std::os::unix::fs::symlink;
 
 use crate::support::{Place, dwarfsextract, fails_with, mkdwarfs, stdout};
 use durin_testkit::run::Run;
@@ -164,7 +165,16 @@ fn damage_ends_it_unless_it_may_go_on() {
         outcome.stderr.contains("could not be extracted"),
         "{outcome}"
     );
+    let is_warning = |line: &str| line.starts_with("W ") && line.contains("block 0");
+    assert!(outcome.stderr.lines().any(is_warning), "{outcome}");
     assert!(place.path("out/sub/empty").is_dir());
+
+    // The target is no part of it.
+    fs::remove_dir(place.path("out/sub/empty")).unwrap();
+    symlink("/", place.path("out/sub/empty")).unwrap();
+    let outcome = run().arg("--continue-on-error").expect_code(1);
+    let said = "sub/empty: refused to follow a symlink";
+    assert!(outcome.stderr.contains(said), "{outcome}");
 }
 
 #[test]
