@@ -119,7 +119,7 @@ fn start_fields(options: &Options, job: &Job<'_>) -> Value {
         "output": options.basic.output.as_deref().map(shown),
         "format": options.archives.format,
         "workers": options.tuning.num_workers,
-        "disk_writers": job.extract.disk_writers,
+        "disk_writers": job.extract.workers(),
     })
 }
 
@@ -206,6 +206,7 @@ fn extract_options(options: &Options) -> Result<ExtractOptions, Failure> {
         skip_specials: basic.skip_specials,
         continue_on_error: basic.continue_on_error,
         disk_writers: usize::from(options.tuning.num_disk_writers),
+        processors: arguments::processor_count(),
         memory: options.tuning.cache_size / IN_FLIGHT_SHARE,
         ..ExtractOptions::default()
     })

@@ -15,7 +15,6 @@ use super::layout::Layout;
 use super::member::Links;
 use super::prepare::{Position, Prepare, Prepared};
 use crate::files::order::Files;
-use crate::files::workers;
 use crate::job::Run;
 use crate::plan::Entry;
 
@@ -144,7 +143,7 @@ fn queue_len(workers: usize) -> usize {
 
 impl Budget {
     fn new(run: &Run<'_>) -> Self {
-        let workers = workers(run.options.disk_writers);
+        let workers = run.options.workers();
         let batches = (queue_len(workers) + workers) as u64;
         Self {
             workers,

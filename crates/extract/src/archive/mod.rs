@@ -111,7 +111,7 @@ pub fn extract_to_archive(
     let run = Run::new(image, options, stats, &plan, events, cancel);
     run.begin(refused)?;
     let mut format = make(archive);
-    filter::through(&archive.filters, target, &mut |target| {
+    filter::through(&archive.filters, options.processors(), target, &mut |target| {
         let mut archive = Archive {
             run: &run,
             format: format.as_mut(),
