@@ -5,6 +5,7 @@ use std::os::unix::fs::symlink;
 
 use crate::support::{Place, dwarfsextract, fails_with, mkdwarfs, stdout};
 use durin_testkit::run::Run;
+use durin_testkit::skip::skipped;
 
 fn extract(place: &Place) -> Run {
     fs::create_dir_all(place.path("out")).unwrap();
@@ -292,6 +293,23 @@ fn an_index_is_repaired() {
     assert!(fs::read(&image).unwrap().len() < good.len(), "not in place");
     repair().arg("--in-place").succeed();
     assert!(fs::read(&image).unwrap() == good);
+}
+
+#[test]
+fn a_file_that_is_left_out_is_not_read_to_its_end() {
+    let place = Place::new();
+    let file = fs::File::create(place.tree().join("endless")).unwrap();
+    if file.set_len(15 << 40).is_err() {
+        skipped("the file system has no files of terabytes");
+        return;
+    }
+    for format in ["newc", "odc", "ustar", "v7"] {
+        let said = archive_as_it_is(&place, format, 2);
+        assert!(said.contains("endless: "), "{format}: {said}");
+        let archive = fs::read(place.path("archive")).unwrap();
+        assert!(!archive.windows(7).any(|part| part == b"endless"));
+        assert!(archive.windows(5).any(|part| part == b"hello"));
+    }
 }
 
 /// Writes an archive of the tree as it is, as far as the format can; returns what is said.
