@@ -16,7 +16,7 @@ mod tree_text;
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::ArgMatches;
@@ -59,7 +59,10 @@ impl Program for Dwarfsck {
 
     fn run(options: &Options, _matches: &ArgMatches, logger: &Logger) -> Result<u8, Failure> {
         let actions = &options.actions;
-        let image = image::open(&options.source.image(), &image_options(options), logger)?;
+        let path = options.source.image();
+        let targets = [&actions.export_metadata, &actions.html];
+        output::refuse_own_input(&path, targets.into_iter().flatten().map(PathBuf::as_path))?;
+        let image = image::open(&path, &image_options(options), logger)?;
         if actions.print_header {
             return print_header(&image);
         }
