@@ -293,6 +293,19 @@ fn an_index_is_repaired() {
     assert!(fs::read(&image).unwrap().len() < good.len(), "not in place");
     repair().arg("--in-place").succeed();
     assert!(fs::read(&image).unwrap() == good);
+
+    // An index makes no whole image of one with a damaged block.
+    let mut damaged = good.clone();
+    damaged[70] ^= 1;
+    fs::write(&image, &damaged[..damaged.len() - 1]).unwrap();
+    for (way, repaired) in [
+        (&["-o", "again"][..], "again"),
+        (&["--in-place"], "image.dwarfs"),
+    ] {
+        let run = repair().current_dir(&place.path("")).args(way);
+        fails_with(run, "section 0 is damaged");
+        assert!(fs::read(place.path(repaired)).unwrap() == damaged);
+    }
 }
 
 #[test]
