@@ -6,7 +6,6 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use durin_format::events::Events;
 use durin_format::{Error, ErrorKind, Result};
 use durin_reader::Image;
-use rustix::io::Errno;
 
 use crate::dirs::Dirs;
 use crate::options::{ExtractOptions, OwnerRestore, Report, Stats};
@@ -85,20 +84,18 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// Something is not extracted: reports it and goes on, or returns it, as the user chose.
-    /// What would hit everything else, too, is always returned.
+    /// Something cannot be read from the image, or the format of an archive cannot hold it: reports it and goes on, or
+    /// returns it, as the user chose. A target that cannot be written is nothing for this.
     #[track_caller]
     pub(crate) fn skip(&self, error: Error) -> Result<()> {
-        let is_hopeless = error.kind() == ErrorKind::Cancelled || target_is_useless(&error);
-        if is_hopeless || !self.options.continue_on_error {
+        if error.kind() == ErrorKind::Cancelled || !self.options.continue_on_error {
             return Err(error);
         }
-        add(&self.counts.errors);
-        self.events.error(&error.to_string());
+        self.imperfect(&error);
         Ok(())
     }
 
-    /// Something is extracted, but not quite as it should be: reports it.
+    /// Something is not extracted, or not quite as it should be: reports it.
     #[track_caller]
     pub(crate) fn imperfect(&self, error: &Error) {
         add(&self.counts.errors);
@@ -153,11 +150,6 @@ impl<'a> Deref for Job<'a> {
     fn deref(&self) -> &Run<'a> {
         &self.run
     }
-}
-
-fn target_is_useless(error: &Error) -> bool {
-    let errno = error.io_source().and_then(Errno::from_io_error);
-    matches!(errno, Some(Errno::NOSPC | Errno::DQUOT | Errno::ROFS))
 }
 
 /// Counts one more.

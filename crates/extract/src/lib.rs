@@ -68,9 +68,9 @@ pub use pattern::PatternSet;
 /// `cancel` ends the extraction soon after it becomes true.
 ///
 /// # Errors
-/// `Io` if the target cannot be read or written, `Cancelled`; without
-/// [`continue_on_error`](ExtractOptions::continue_on_error) also `Corrupt` and others for the first thing that cannot be
-/// extracted. What has been extracted before stays.
+/// `Io` if the target cannot be read or written, `InvalidInput` if a symlink is there in the place of a directory,
+/// `Cancelled`; without [`continue_on_error`](ExtractOptions::continue_on_error) also `Corrupt` and others for the first
+/// thing that cannot be read from the image. What has been extracted before stays.
 pub fn extract_to_directory(
     image: &Image,
     target: &Path,
@@ -165,13 +165,12 @@ fn others(job: &Job<'_>, is_there: &[bool]) -> Result<()> {
         if !is_there.get(entry.dir as usize).is_some_and(|there| *there) {
             continue;
         }
-        let made = match entry.kind {
-            FileKind::Regular | FileKind::Directory => continue,
-            FileKind::Symlink => make::symlink(job, entry),
-            _ => make::node(job, entry),
-        };
         job.check_cancel()?;
-        made.or_else(|error| job.skip(error))?;
+        match entry.kind {
+            FileKind::Regular | FileKind::Directory => {}
+            FileKind::Symlink => make::symlink(job, entry)?,
+            _ => make::node(job, entry)?,
+        }
     }
     Ok(())
 }

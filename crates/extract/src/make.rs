@@ -30,7 +30,7 @@ pub(crate) fn directories(job: &Job<'_>, is_there: &mut [bool]) -> Result<()> {
             continue;
         }
         job.check_cancel()?;
-        // What a missing parent held has been reported with it.
+        // What would be in a directory that is left out is left out with it.
         if !dir.is_wanted
             || !is_there
                 .get(dir.parent as usize)
@@ -38,13 +38,9 @@ pub(crate) fn directories(job: &Job<'_>, is_there: &mut [bool]) -> Result<()> {
         {
             continue;
         }
-        match directory(job, place, dir.parent) {
-            Ok(()) => {
-                is_there[place as usize] = true;
-                add(&job.counts.directories);
-            }
-            Err(error) => job.skip(error)?,
-        }
+        directory(job, place, dir.parent)?;
+        is_there[place as usize] = true;
+        add(&job.counts.directories);
     }
     Ok(())
 }
@@ -111,15 +107,14 @@ pub(crate) fn directory_attributes(job: &Job<'_>, is_there: &[bool], with_top: b
         {
             continue;
         }
-        let attr = job.image.attr(dir.entry);
-        let attr = attr.map_err(|error| error.context(job.plan.shown_dir(place)));
-        let restored = attr.and_then(|attr| {
-            let fd = job.dirs.open(place)?;
-            attributes::restore(job, fd.as_fd(), &attr, &|| job.plan.shown_dir(place));
-            Ok(())
-        });
+        let restored = match job.image.attr(dir.entry) {
+            Ok(attr) => job.dirs.open(place).map(|fd| {
+                attributes::restore(job, fd.as_fd(), &attr, &|| job.plan.shown_dir(place));
+            }),
+            Err(error) => job.skip(error.context(job.plan.shown_dir(place))),
+        };
         // One that is lost leaves the others locked up if nobody goes on.
-        done = done.and(restored.or_else(|error| job.skip(error)));
+        done = done.and(restored);
     }
     done
 }
@@ -127,14 +122,12 @@ pub(crate) fn directory_attributes(job: &Job<'_>, is_there: &[bool], with_top: b
 /// Makes a symlink.
 pub(crate) fn symlink(job: &Job<'_>, entry: &Entry) -> Result<()> {
     let path = || job.plan.shown(entry);
-    let attr = job
-        .image
-        .attr(entry.entry)
-        .map_err(|error| error.context(path()))?;
-    let target = job
-        .image
-        .read_link(entry.entry.inode)
-        .map_err(|error| error.context(path()))?;
+    let attr = job.image.attr(entry.entry);
+    let target = job.image.read_link(entry.entry.inode);
+    let (attr, target) = match attr.and_then(|attr| Ok((attr, target?))) {
+        Ok(read) => read,
+        Err(error) => return job.skip(error.context(path())),
+    };
     let dir = job.dirs.open(entry.dir)?;
     let name = job.plan.name(entry);
     replacing(dir.as_fd(), name, || {
@@ -149,27 +142,34 @@ pub(crate) fn symlink(job: &Job<'_>, entry: &Entry) -> Result<()> {
 /// Makes a device, fifo or socket.
 pub(crate) fn node(job: &Job<'_>, entry: &Entry) -> Result<()> {
     let path = || job.plan.shown(entry);
-    let attr = job
-        .image
-        .attr(entry.entry)
-        .map_err(|error| error.context(path()))?;
+    let attr = match job.image.attr(entry.entry) {
+        Ok(attr) => attr,
+        Err(error) => return job.skip(error.context(path())),
+    };
     let dir = job.dirs.open(entry.dir)?;
     let name = job.plan.name(entry);
     let kind = node_type(&attr);
     let mode = Mode::RUSR | Mode::WUSR;
-    replacing(dir.as_fd(), name, || {
+    let made = replacing(dir.as_fd(), name, || {
         rustix::fs::mknodat(&dir, name, kind, mode, attr.rdev)
-    })
-    .map_err(|errno| {
+    });
+    if let Err(errno) = made {
         let hint = match (errno, entry.kind) {
             (Errno::PERM, FileKind::CharDevice | FileKind::BlockDevice) => " (only root can)",
             _ => "",
         };
         let text = format!("cannot make the {} {}{hint}", kind_name(entry.kind), path());
-        Error::io(text, errno.into())
-    })?;
-    attributes::restore_node(job, dir.as_fd(), name, &attr, &path)?;
-    add(&job.counts.nodes);
+        let error = Error::io(text, errno.into());
+        // As with owners, which only root can give away either: what may be done is done.
+        return match errno {
+            Errno::PERM => job.skip(error),
+            _ => Err(error),
+        };
+    }
+    match attributes::restore_node(job, dir.as_fd(), name, &attr, &path) {
+        Ok(()) => add(&job.counts.nodes),
+        Err(error) => job.skip(error)?,
+    }
     Ok(())
 }
 

@@ -1,6 +1,9 @@
 //! What a user chooses, what can be watched meanwhile, and what came of it.
 
+use std::num::NonZero;
+use std::ops::RangeInclusive;
 use std::sync::atomic::AtomicU64;
+use std::thread;
 
 use crate::pattern::PatternSet;
 
@@ -13,11 +16,14 @@ pub struct ExtractOptions {
     pub skip_devices: bool,
     /// Leaves out fifos and sockets.
     pub skip_specials: bool,
-    /// Reports files that cannot be read or made and goes on; otherwise the first one ends the extraction.
-    /// A target that cannot be written to, such as a full disk, always ends it.
+    /// Reports what cannot be read from the image, or what the format of an archive cannot hold, and goes on; otherwise the
+    /// first such thing ends the extraction. A target that cannot be written to, such as a full disk or a directory in the
+    /// place of a file, always ends it; but devices that the user has no right to make are as what cannot be read.
     pub continue_on_error: bool,
     /// Threads that read and write files; 0 chooses.
     pub disk_writers: usize,
+    /// Processors to count on where a number of threads is to be chosen; 0 asks the system.
+    pub processors: usize,
     /// Whether to restore owners.
     pub owner: OwnerRestore,
     /// Bytes of content on their way to an archive, at most or nearly so; extraction to a directory needs none.
@@ -32,8 +38,30 @@ impl Default for ExtractOptions {
             skip_specials: false,
             continue_on_error: false,
             disk_writers: 0,
+            processors: 0,
             owner: OwnerRestore::default(),
             memory: 64 << 20,
+        }
+    }
+}
+
+/// Fewer workers leave the disk idle while they decode, more only wait for each other.
+const WORKERS: RangeInclusive<usize> = 2..=8;
+
+impl ExtractOptions {
+    /// Returns how many threads read and write files: as many as is said, or as there are processors, within limits.
+    #[must_use]
+    pub fn workers(&self) -> usize {
+        match self.disk_writers {
+            0 => self.processors().clamp(*WORKERS.start(), *WORKERS.end()),
+            wanted => wanted,
+        }
+    }
+
+    pub(crate) fn processors(&self) -> usize {
+        match self.processors {
+            0 => thread::available_parallelism().map_or(1, NonZero::get),
+            told => told,
         }
     }
 }

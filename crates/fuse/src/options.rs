@@ -77,6 +77,8 @@ pub struct MountOptions {
     pub symfollow: bool,
     /// Server threads; 0 chooses.
     pub threads: usize,
+    /// Processors to count on where a number of threads is to be chosen; 0 asks the system.
+    pub processors: usize,
     /// Gives each server thread its own descriptor of the device.
     pub clone_fd: bool,
     /// Whether requests may come through io_uring, where the kernel offers that.
@@ -104,6 +106,7 @@ impl Default for MountOptions {
             exec: true,
             symfollow: true,
             threads: 0,
+            processors: 0,
             clone_fd: true,
             io_uring: true,
             beside_clients: true,

@@ -67,7 +67,7 @@ pub fn mount(
         Fs::new(image, fs.clone(), Arc::clone(&events)),
         rules(mount),
     );
-    let threads = Threads::choose(mount.threads);
+    let threads = Threads::choose(mount);
     let mut rings = Rings::default();
     let device = Device::new(device);
     shake_hands(&device, &mut adapter, |device| {

@@ -6,6 +6,7 @@ use durin_format::metadata::{FsOptions, MetadataHistoryEntry, Tables};
 use durin_format::section::{CompressionType, SectionType, Version};
 use serde_json::{Map, Value, json};
 
+use crate::check::Report;
 use crate::image::Image;
 use crate::payload;
 use crate::sections::Section;
@@ -89,7 +90,7 @@ pub struct SectionInfo {
     pub compressed_size: u64,
     /// Bytes after decompression; `None` if the section does not tell.
     pub size: Option<u64>,
-    /// Whether the XXH3 is right; `None` in formats without one, and before [`Info::verify_sections`].
+    /// Whether the checksum is right; `None` in formats without one, and before [`Info::take_checked`].
     pub checksum_ok: Option<bool>,
     /// For a block its category.
     pub category: Option<String>,
@@ -98,8 +99,8 @@ pub struct SectionInfo {
 }
 
 impl Image {
-    /// Collects what can be told about the image. Checksums are left to [`Info::verify_sections`], so that little is read
-    /// when the source is mapped.
+    /// Collects what can be told about the image. Checksums are left to [`Image::check`] and [`Info::take_checked`], so
+    /// that little is read when the source is mapped.
     ///
     /// # Errors
     /// `Corrupt` if a value in the metadata is wrong, `Io` if the image cannot be read. A damaged block or history is
@@ -185,16 +186,13 @@ impl Image {
 }
 
 impl Info {
-    /// Reads all sections of `image`, which this must be about, and notes whether their XXH3 is right.
-    pub fn verify_sections(&mut self, image: &Image) {
-        if image.version().has_v1_sections() {
+    /// Takes over which checksums are right from the check of the same image.
+    pub fn take_checked(&mut self, report: &Report) {
+        if self.version.has_v1_sections() {
             return;
         }
-        for (info, section) in self.sections.iter_mut().zip(image.sections()) {
-            let verified = image.header_of(section).and_then(|(_, header)| {
-                payload::verify_streaming(image.source(), section, &header)
-            });
-            info.checksum_ok = Some(verified.is_ok());
+        for (number, section) in self.sections.iter_mut().enumerate() {
+            section.checksum_ok = Some(report.damaged.binary_search(&number).is_err());
         }
     }
 

@@ -9,6 +9,7 @@ use durin_source::{OpenMode, Source};
 
 use super::escape;
 use super::logger::Logger;
+use super::output;
 use super::size;
 use super::system;
 
@@ -28,8 +29,9 @@ pub(crate) fn open(path: &Path, options: &ImageOptions, logger: &Logger) -> Resu
         .map_err(|error| Error::new(error.kind(), format!("{}: {error}", escape::path(path))))
 }
 
-/// Opens the file at `path`, as the environment says.
+/// Opens the file at `path`, as the environment says. It must not be standard output, whatever is printed there.
 pub(crate) fn open_source(path: &Path, logger: &Logger) -> Result<Arc<dyn Source>, Error> {
+    output::refuse_own_input(path, [Path::new("-")])?;
     let mode = match std::env::var(IO_LAYER_VARIABLE) {
         Ok(text) => parse_io_layer(&text, &mut |warning| logger.warn(warning)),
         Err(_) => OpenMode::Mmap,

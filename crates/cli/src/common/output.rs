@@ -3,7 +3,7 @@
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, IsTerminal as _, Write};
 use std::os::fd::AsFd as _;
-use std::os::unix::fs::MetadataExt as _;
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::Path;
 
 use durin_format::Error;
@@ -71,6 +71,45 @@ fn is_same_file(one: &Path, other: &Path) -> bool {
         (Ok(one), Ok(other)) => (one.dev(), one.ino()) == (other.dev(), other.ino()),
         _ => false,
     }
+}
+
+/// Refuses to write to the file that is read: an image that takes the place of the one it is made of would be lost with it
+/// if anything was wrong, and other results would only destroy it. `-` stands for standard output.
+///
+/// To be called before any of the `targets` is opened.
+pub(crate) fn refuse_own_input<'a>(
+    input: &Path,
+    targets: impl IntoIterator<Item = &'a Path>,
+) -> Result<(), Error> {
+    let Ok(input) = fs::metadata(input) else {
+        // Whoever opens it says so.
+        return Ok(());
+    };
+    for target in targets {
+        let found = match is_stdout(target) {
+            true => stdout_metadata(),
+            false => fs::metadata(target),
+        };
+        if found.is_ok_and(|found| is_same_content(&input, &found)) {
+            let name = match is_stdout(target) {
+                true => "standard output".to_owned(),
+                false => format!("'{}'", super::escape::path(target)),
+            };
+            let text = format!("input and output are the same file: {name}");
+            return Err(Error::invalid_input(text));
+        }
+    }
+    Ok(())
+}
+
+fn stdout_metadata() -> io::Result<fs::Metadata> {
+    raw_stdout()?.metadata()
+}
+
+/// Whether what is written to one is read from the other; a terminal or `/dev/null` forgets it.
+fn is_same_content(one: &fs::Metadata, other: &fs::Metadata) -> bool {
+    let keeps = one.is_file() || one.file_type().is_block_device();
+    keeps && (one.dev(), one.ino()) == (other.dev(), other.ino())
 }
 
 /// Writes `text` to the file `target`, or to standard output when that is `-`.

@@ -27,7 +27,7 @@ use crate::common::exit::{self, Failure};
 use crate::common::logger::{Level, Logger};
 use crate::common::measuring::Measuring;
 use crate::common::program::{self, Program};
-use crate::common::{arguments, banner, duration, escape, image, signals, system};
+use crate::common::{arguments, banner, duration, escape, image, output, signals, system};
 
 use auto_mountpoint::AutoMountpoint;
 use daemon::Readiness;
@@ -126,6 +126,9 @@ fn serve(
     let started = Instant::now();
     logger.info(format!("dwarfs ({})", banner::release()));
     let image_path = std::path::absolute(&options.image).unwrap_or_else(|_| options.image.clone());
+    let targets = [&plan.perfmon_trace, &plan.analysis_file];
+    let targets = targets.into_iter().flatten().map(PathBuf::as_path);
+    output::refuse_own_input(&image_path, targets)?;
     let mountpoint = Mountpoint::choose(options, &image_path)?;
     let image_options = ImageOptions {
         metadata_copy_max: u64::MAX,

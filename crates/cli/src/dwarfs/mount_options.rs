@@ -11,7 +11,7 @@ use durin_reader::{ImageOptions, PreloadBlocks};
 
 use super::cache_options::CacheChoice;
 use super::memory_lock::MemoryLock;
-use crate::common::arguments::image_offset;
+use crate::common::arguments::{image_offset, processor_count};
 use crate::common::exit::Failure;
 use crate::common::logger::Level;
 use crate::common::size;
@@ -73,6 +73,7 @@ impl Plan {
     /// Takes the lists of all `-o`, in order.
     pub(super) fn parse(lists: &[OsString], single_thread: bool) -> Result<Self, Failure> {
         let mut plan = Self::default();
+        plan.mount.processors = processor_count();
         for list in lists {
             let list = list
                 .to_str()

@@ -2,17 +2,16 @@
 
 use std::time::Instant;
 
-use durin_reader::{CheckLevel, CheckOptions, Image};
+use durin_reader::{CheckLevel, CheckOptions, Image, Report};
 
 use super::options::Options;
 use super::worker_count;
 use crate::common::duration;
-use crate::common::exit::Failure;
 use crate::common::logger::Logger;
 use crate::common::size;
 
-/// Checks the image and reports what is found; returns the number of errors.
-pub(super) fn run(image: &Image, options: &Options, logger: &Logger) -> Result<usize, Failure> {
+/// Checks the image and tells what is found.
+pub(super) fn run(image: &Image, options: &Options, logger: &Logger) -> Report {
     let started = Instant::now();
     let level = if options.actions.check_integrity {
         CheckLevel::Full
@@ -43,5 +42,5 @@ pub(super) fn run(image: &Image, options: &Options, logger: &Logger) -> Result<u
         1 => logger.error(format!("1 error found in {checked}")),
         count => logger.error(format!("{count} errors found in {checked}")),
     }
-    Ok(report.errors.len())
+    report
 }

@@ -16,11 +16,11 @@ mod tree_text;
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::ArgMatches;
-use durin_reader::{Image, ImageOptions, MetadataCheck};
+use durin_reader::{Image, ImageOptions, MetadataCheck, Report};
 
 use crate::common::contents;
 use crate::common::exit::{self, Failure};
@@ -59,15 +59,27 @@ impl Program for Dwarfsck {
 
     fn run(options: &Options, _matches: &ArgMatches, logger: &Logger) -> Result<u8, Failure> {
         let actions = &options.actions;
-        let image = image::open(&options.source.image(), &image_options(options), logger)?;
+        let path = options.source.image();
+        let targets = [&actions.export_metadata, &actions.html];
+        output::refuse_own_input(&path, targets.into_iter().flatten().map(PathBuf::as_path))?;
+        let image = image::open(&path, &image_options(options), logger)?;
         if actions.print_header {
-            return print_header(&image);
+            return print_header(&image, logger);
         }
-        if !actions.no_check && check::run(&image, options, logger)? > 0 {
-            return Ok(exit::FAILURE);
+        let checked = (!actions.no_check).then(|| check::run(&image, options, logger));
+        match checked.as_ref().filter(|report| !report.is_ok()) {
+            Some(report) => {
+                // What is told of it can be trusted, and says where the damage is. Anything else would not be complete.
+                if report.is_metadata_consistent && actions.asks_for_information() {
+                    answer(&image, options, checked.as_ref(), logger)?;
+                }
+                Ok(exit::FAILURE)
+            }
+            None => {
+                let errors = answer(&image, options, checked.as_ref(), logger)?;
+                Ok(exit::of_errors(errors))
+            }
         }
-        let errors = answer(&image, options, logger)?;
-        Ok(exit::of_errors(errors))
     }
 }
 
@@ -87,7 +99,12 @@ fn image_options(options: &Options) -> ImageOptions {
 }
 
 /// Prints what is asked for; returns the number of entries that could not be read.
-fn answer(image: &Image, options: &Options, logger: &Logger) -> Result<u64, Failure> {
+fn answer(
+    image: &Image,
+    options: &Options,
+    checked: Option<&Report>,
+    logger: &Logger,
+) -> Result<u64, Failure> {
     let actions = &options.actions;
     if let Some(file) = &actions.export_metadata {
         export_metadata(image, file)?;
@@ -117,30 +134,22 @@ fn answer(image: &Image, options: &Options, logger: &Logger) -> Result<u64, Fail
         output::write_text(file, &page::html(space, info, name.as_bytes())?)?;
     }
     let space = found.as_ref().zip(actions.space);
-    // Any of the others is an answer in itself.
-    let wants_information = !actions.list
-        && actions.checksum.is_none()
-        && actions.export_metadata.is_none()
-        && space.is_none()
-        && actions.html.is_none();
     if actions.json {
         let space = space.map(|(space, depth)| space::json::report(space, depth));
-        errors += report::print_json(image, &actions.detail, !actions.no_check, space, logger)?;
+        errors += report::print_json(image, &actions.detail, checked, space, logger)?;
     } else if let Some((space, depth)) = space {
         output::print(&space::text::report(space, depth))?;
-    } else if wants_information && !actions.quiet {
-        errors += report::print_text(image, &actions.detail, logger)?;
+    } else if actions.asks_for_information() && !actions.quiet {
+        errors += report::print_text(image, &actions.detail, checked, logger)?;
     }
     Ok(errors)
 }
 
-fn print_header(image: &Image) -> Result<u8, Failure> {
+fn print_header(image: &Image, logger: &Logger) -> Result<u8, Failure> {
     let header = image.header_bytes()?;
     if header.is_empty() {
-        return Err(Failure::Code(
-            exit::WITH_ERRORS,
-            "the image has no header".to_owned(),
-        ));
+        logger.warn("the image has no header");
+        return Ok(exit::WITH_ERRORS);
     }
     output::to_stdout(|out| out.write_all(&header).map_err(output::write_failed))?;
     Ok(exit::SUCCESS)

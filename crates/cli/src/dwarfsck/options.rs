@@ -113,6 +113,17 @@ pub(crate) struct Actions {
     pub(crate) export_metadata: Option<PathBuf>,
 }
 
+impl Actions {
+    /// Whether the image as a whole is told about. Any of the others is an answer in itself.
+    pub(crate) fn asks_for_information(&self) -> bool {
+        !self.list
+            && self.checksum.is_none()
+            && self.export_metadata.is_none()
+            && self.space.is_none()
+            && self.html.is_none()
+    }
+}
+
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Resources")]
 pub(crate) struct Tuning {

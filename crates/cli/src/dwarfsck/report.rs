@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use durin_reader::{Image, Info};
+use durin_reader::{Image, Info, Report};
 use serde_json::Value;
 
 use super::chunk_statistics::ChunkStatistics;
@@ -46,15 +46,11 @@ const KEYS: [(&str, Feature); 21] = [
 pub(super) fn print_json(
     image: &Image,
     detail: &Detail,
-    verify: bool,
+    checked: Option<&Report>,
     space: Option<Value>,
     logger: &Logger,
 ) -> Result<u64, Failure> {
-    let mut info = image.info()?;
-    if verify && detail.shows(Feature::SectionDetails) {
-        info.verify_sections(image);
-    }
-    let mut json = info.to_json();
+    let mut json = info(image, checked)?.to_json();
     if let Some(keys) = json.as_object_mut() {
         keys.retain(|key, _| {
             KEYS.iter()
@@ -84,6 +80,15 @@ pub(super) fn print_json(
         writeln!(out, "\n}}").map_err(write_failed)
     })?;
     Ok(errors)
+}
+
+/// What the library tells, with what was found out about checksums.
+fn info(image: &Image, checked: Option<&Report>) -> Result<Info, Failure> {
+    let mut info = image.info()?;
+    if let Some(report) = checked {
+        info.take_checked(report);
+    }
+    Ok(info)
 }
 
 /// What only the program tells.
@@ -130,8 +135,13 @@ fn add_local_times(history: Option<&mut Value>) {
 }
 
 /// Prints what `detail` asks for as text; returns how many entries could not be read.
-pub(super) fn print_text(image: &Image, detail: &Detail, logger: &Logger) -> Result<u64, Failure> {
-    let info = image.info()?;
+pub(super) fn print_text(
+    image: &Image,
+    detail: &Detail,
+    checked: Option<&Report>,
+    logger: &Logger,
+) -> Result<u64, Failure> {
+    let info = info(image, checked)?;
     let mut errors = 0;
     output::to_stdout(|out| {
         errors += write_text(image, &info, detail, logger, out)?;

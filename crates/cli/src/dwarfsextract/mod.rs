@@ -25,7 +25,7 @@ use crate::common::logger::Logger;
 use crate::common::measuring::Measuring;
 use crate::common::program::{self, Program};
 use crate::common::signals::Deadline;
-use crate::common::{arguments, duration, image, progress, signals, size};
+use crate::common::{arguments, duration, image, output, progress, signals, size};
 
 use options::Options;
 
@@ -57,15 +57,22 @@ impl Program for Dwarfsextract {
     }
 
     fn run(options: &Options, _matches: &ArgMatches, logger: &Logger) -> Result<u8, Failure> {
+        let input = &options.basic.input;
+        output::refuse_own_input(input, options.salvage.salvage_report.as_deref())?;
         if options.salvage.salvage {
             return salvage::run(options, logger);
         }
         let started = Instant::now();
         let archive = archive_spec::archive(options)?;
+        output::refuse_own_input(input, options.measuring.perfmon_trace.as_deref())?;
+        if archive.is_some() {
+            let target = options.basic.output.as_deref();
+            output::refuse_own_input(input, [target.unwrap_or(Path::new("-"))])?;
+        }
         let image_options = image_options(options, archive.is_some())?;
         let perfmon = image_options.cache.perfmon.as_ref();
         let measuring = Measuring::start(perfmon, options.measuring.perfmon_trace.as_deref())?;
-        let image = image::open(&options.basic.input, &image_options, logger)?;
+        let image = image::open(input, &image_options, logger)?;
         // A directory that is being filled is left in order, however long that takes.
         let deadline = archive.as_ref().map(|_| Deadline::start(logger));
         let deadline = deadline.transpose()?;
@@ -119,7 +126,7 @@ fn start_fields(options: &Options, job: &Job<'_>) -> Value {
         "output": options.basic.output.as_deref().map(shown),
         "format": options.archives.format,
         "workers": options.tuning.num_workers,
-        "disk_writers": job.extract.disk_writers,
+        "disk_writers": job.extract.workers(),
     })
 }
 
@@ -206,6 +213,7 @@ fn extract_options(options: &Options) -> Result<ExtractOptions, Failure> {
         skip_specials: basic.skip_specials,
         continue_on_error: basic.continue_on_error,
         disk_writers: usize::from(options.tuning.num_disk_writers),
+        processors: arguments::processor_count(),
         memory: options.tuning.cache_size / IN_FLIGHT_SHARE,
         ..ExtractOptions::default()
     })

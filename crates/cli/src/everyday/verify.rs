@@ -187,7 +187,7 @@ fn repair(options: &Options, source: &Arc<dyn Source>, logger: &Logger) -> Resul
         None if !repaired.is_right => in_place(options, &repaired)?,
         None => {}
     }
-    Ok(exit::SUCCESS)
+    Ok(exit::of_errors(repaired.damaged.len() as u64))
 }
 
 /// Writes the index behind the last section. What is before is not touched, so that being interrupted costs nothing.

@@ -8,8 +8,11 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use durin_format::Error;
+
 use crate::common::escape;
 use crate::common::logger::Logger;
+use crate::common::output;
 
 /// Names the file.
 const VARIABLE: &str = "DWARFS_LOG_MEMORY_USAGE";
@@ -34,11 +37,19 @@ const ACCURATE: Sort = Sort {
     names: ["Rss:", "Anonymous:"],
 };
 
-/// Does `work`, and logs the memory of the process meanwhile if the environment asks for it.
-pub(super) fn during<T>(logger: &Logger, work: impl FnOnce() -> T) -> T {
+/// Does `work`, and logs the memory of the process meanwhile if the environment asks for it; not to `input`, which is an
+/// image where one is rewritten.
+pub(super) fn during<T>(
+    input: Option<&Path>,
+    logger: &Logger,
+    work: impl FnOnce() -> T,
+) -> Result<T, Error> {
     let Some(path) = std::env::var_os(VARIABLE).filter(|path| !path.is_empty()) else {
-        return work();
+        return Ok(work());
     };
+    if let Some(input) = input {
+        output::refuse_own_input(input, [Path::new(&path)])?;
+    }
     let accurate = std::env::var_os(ACCURATE_VARIABLE);
     let sort = match accurate.as_deref().and_then(OsStr::to_str) {
         None | Some("" | "0") => QUICK,
@@ -49,10 +60,10 @@ pub(super) fn during<T>(logger: &Logger, work: impl FnOnce() -> T) -> T {
         Err(error) => {
             let path = escape::path(Path::new(&path));
             logger.warn(format!("{VARIABLE}: cannot write '{path}': {error}"));
-            return work();
+            return Ok(work());
         }
     };
-    thread::scope(|scope| {
+    Ok(thread::scope(|scope| {
         let (ending, ended) = mpsc::channel::<()>();
         let log = move || drop(write(file, sort, &ended));
         // Without the thread there is no log, which is no reason not to build an image.
@@ -60,7 +71,7 @@ pub(super) fn during<T>(logger: &Logger, work: impl FnOnce() -> T) -> T {
         let result = work();
         drop(ending);
         result
-    })
+    }))
 }
 
 fn write(mut file: File, sort: Sort, ended: &Receiver<()>) -> io::Result<()> {

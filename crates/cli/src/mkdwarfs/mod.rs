@@ -76,7 +76,8 @@ impl Program for Mkdwarfs {
     }
 
     fn run(options: &Options, matches: &ArgMatches, logger: &Logger) -> Result<u8, Failure> {
-        memory_log::during(logger, || Self::build(options, matches, logger))
+        let input = options.basic.input.as_deref();
+        memory_log::during(input, logger, || Self::build(options, matches, logger))?
     }
 }
 

@@ -224,6 +224,16 @@ fn processors_are_counted_as_the_environment_says() {
     for good in ["", "1", "1024"] {
         assert_eq!(warning(good), "", "{good}");
     }
+
+    for (options, threads) in [(&[][..], 7), (&["--num-disk-writers=3"], 3)] {
+        let run = dwarfsextract().arg("-i").arg(place.path("image"));
+        let run = run.args(["-f", "pax", "--progress=json", "-o", "/dev/null"]);
+        let run = run.args(options);
+        let run = run.env("DWARFS_OVERRIDE_HARDWARE_CONCURRENCY", "7");
+        let outcome = run.succeed();
+        let start = json::parse(outcome.stderr.lines().next().unwrap()).unwrap();
+        assert_eq!(start["disk_writers"], threads, "{start}");
+    }
 }
 
 #[test]

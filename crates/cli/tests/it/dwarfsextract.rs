@@ -1,9 +1,11 @@
 //! dwarfsextract.
 
 use std::fs;
+use std::os::unix::fs::symlink;
 
 use crate::support::{Place, dwarfsextract, fails_with, mkdwarfs, stdout};
 use durin_testkit::run::Run;
+use durin_testkit::skip::skipped;
 
 fn extract(place: &Place) -> Run {
     fs::create_dir_all(place.path("out")).unwrap();
@@ -164,7 +166,16 @@ fn damage_ends_it_unless_it_may_go_on() {
         outcome.stderr.contains("could not be extracted"),
         "{outcome}"
     );
+    let is_warning = |line: &str| line.starts_with("W ") && line.contains("block 0");
+    assert!(outcome.stderr.lines().any(is_warning), "{outcome}");
     assert!(place.path("out/sub/empty").is_dir());
+
+    // The target is no part of it.
+    fs::remove_dir(place.path("out/sub/empty")).unwrap();
+    symlink("/", place.path("out/sub/empty")).unwrap();
+    let outcome = run().arg("--continue-on-error").expect_code(1);
+    let said = "sub/empty: refused to follow a symlink";
+    assert!(outcome.stderr.contains(said), "{outcome}");
 }
 
 #[test]
@@ -282,6 +293,36 @@ fn an_index_is_repaired() {
     assert!(fs::read(&image).unwrap().len() < good.len(), "not in place");
     repair().arg("--in-place").succeed();
     assert!(fs::read(&image).unwrap() == good);
+
+    // An index makes no whole image of one with a damaged block.
+    let mut damaged = good.clone();
+    damaged[70] ^= 1;
+    fs::write(&image, &damaged[..damaged.len() - 1]).unwrap();
+    for (way, repaired) in [
+        (&["-o", "again"][..], "again"),
+        (&["--in-place"], "image.dwarfs"),
+    ] {
+        let run = repair().current_dir(&place.path("")).args(way);
+        fails_with(run, "section 0 is damaged");
+        assert!(fs::read(place.path(repaired)).unwrap() == damaged);
+    }
+}
+
+#[test]
+fn a_file_that_is_left_out_is_not_read_to_its_end() {
+    let place = Place::new();
+    let file = fs::File::create(place.tree().join("endless")).unwrap();
+    if file.set_len(15 << 40).is_err() {
+        skipped("the file system has no files of terabytes");
+        return;
+    }
+    for format in ["newc", "odc", "ustar", "v7"] {
+        let said = archive_as_it_is(&place, format, 2);
+        assert!(said.contains("endless: "), "{format}: {said}");
+        let archive = fs::read(place.path("archive")).unwrap();
+        assert!(!archive.windows(7).any(|part| part == b"endless"));
+        assert!(archive.windows(5).any(|part| part == b"hello"));
+    }
 }
 
 /// Writes an archive of the tree as it is, as far as the format can; returns what is said.

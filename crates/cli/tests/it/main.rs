@@ -22,6 +22,7 @@ mod mkdwarfs;
 mod mkdwarfs_outputs;
 mod mounted;
 mod mounts;
+mod own_input;
 mod page;
 mod progress;
 mod reference_options;

@@ -1,23 +1,29 @@
 //! The contents of files, read by several threads and handed on in the order of the archive.
 //!
 //! One thread lists what is to be read, cut where blocks begin, and has blocks decoded ahead; workers read; the thread that
-//! writes the archive takes the results in order. **Memory**: a batch a worker, and the queue of [`queue_len`] batches,
-//! each of at most [`Budget::batch_bytes`] and one piece; the block cache has its own limit.
+//! writes the archive takes the results in order. **Memory**: a queue of [`Budget::queue_len`] batches and one at either end
+//! of it, each of at most [`Budget::batch_bytes`] and one piece; the block cache has its own limit.
+//!
+//! Pieces are what a format compresses each for itself, and what zeros stand for where it cannot be read: the archive shows
+//! where they end. So [`PIECE_LEN`] is the same for everybody, and memory and threads decide how many make a batch.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
 use crossbeam_channel::{Receiver, Sender, bounded};
 use durin_format::{BlockIndex, Error, InodeNum, Result};
 use durin_reader::{Attr, Place, ReadingPlan};
 
-use super::layout::Layout;
+use super::layout::{Layout, Region};
 use super::member::Links;
 use super::prepare::{Position, Prepare, Prepared};
 use crate::files::order::Files;
-use crate::files::workers;
 use crate::job::Run;
 use crate::plan::Entry;
+
+/// Bytes of a piece: zip is 0.2 percent larger than with pieces of 4 MiB (0.4 with half as many bytes), and with the least
+/// memory a few of them are on their way all the same. All archives of type zip change with it.
+const PIECE_LEN: u64 = 1 << 20;
 
 /// Files of one batch.
 const BATCH_FILES_MAX: usize = 256;
@@ -61,6 +67,15 @@ pub(super) struct Piece {
     pub(super) position: Position,
 }
 
+/// What the archive can use after a part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Next {
+    /// Whatever comes.
+    Any,
+    /// No more of the file, which is left out.
+    AnotherFile,
+}
+
 /// What a format wants.
 pub(super) struct Wanted {
     pub(super) links: Links,
@@ -72,6 +87,8 @@ pub(super) struct Wanted {
 #[derive(Clone, Copy)]
 struct Budget {
     workers: usize,
+    /// Batches on their way.
+    queue_len: usize,
     batch_bytes: u64,
 }
 
@@ -82,12 +99,12 @@ pub(super) fn read(
     run: &Run<'_>,
     files: &Files,
     wanted: &Wanted,
-    mut take: impl FnMut(Part) -> Result<()>,
+    mut take: impl FnMut(Part) -> Result<Next>,
 ) -> Result<()> {
     let budget = Budget::new(run);
-    let (work_sender, work) = bounded::<(Batch, Sender<Batch>)>(queue_len(budget.workers));
-    let (order_sender, order) = bounded::<Receiver<Batch>>(queue_len(budget.workers));
-    let stop = AtomicBool::new(false);
+    let (work_sender, work) = bounded::<(Batch, Sender<Batch>)>(budget.queue_len);
+    let (order_sender, order) = bounded::<Receiver<Batch>>(budget.queue_len);
+    let (stop, left_out) = (AtomicBool::new(false), AtomicU64::new(0));
     let plan = run.image.plan_reading(files.inodes());
     thread::scope(|scope| {
         for number in 0..budget.workers {
@@ -112,23 +129,32 @@ pub(super) fn read(
             batch_bytes: 0,
             batch_files: 0,
             block: None,
+            good_block: None,
+            begun: 0,
             work: work_sender,
             order: order_sender,
             stop: &stop,
+            left_out: &left_out,
         };
         thread::Builder::new()
             .spawn_scoped(scope, move || hand_out.all(files))
             .map_err(|error| Error::io("cannot start a thread", error))?;
         let mut result = Ok(());
+        let mut begun = 0;
         'batches: for batch in order {
             // A worker that panicked has said so itself.
             for part in batch.recv().unwrap_or_default() {
                 if let Part::Begin(head) = &part {
                     plan.done(head.group);
+                    begun += 1;
                 }
-                result = run.check_cancel().and_then(|()| take(part));
-                if result.is_err() {
-                    break 'batches;
+                match run.check_cancel().and_then(|()| take(part)) {
+                    Ok(Next::Any) => {}
+                    Ok(Next::AnotherFile) => left_out.store(begun, Ordering::Relaxed),
+                    Err(error) => {
+                        result = Err(error);
+                        break 'batches;
+                    }
                 }
             }
         }
@@ -137,17 +163,16 @@ pub(super) fn read(
     })
 }
 
-/// Batches on their way: two for each worker keep all of them busy while one file takes long.
-fn queue_len(workers: usize) -> usize {
-    2 * workers
-}
-
 impl Budget {
     fn new(run: &Run<'_>) -> Self {
-        let workers = workers(run.options.disk_writers);
-        let batches = (queue_len(workers) + workers) as u64;
+        let workers = run.options.workers();
+        // Two for each worker keep all of them busy while one file takes long.
+        let wanted = 2 * workers;
+        let batches = (wanted + workers) as u64;
+        let fitting = usize::try_from(run.options.memory / PIECE_LEN).unwrap_or(usize::MAX);
         Self {
             workers,
+            queue_len: fitting.clamp(1, wanted),
             batch_bytes: (run.options.memory / batches).clamp(BATCH_BYTES_MIN, BATCH_BYTES),
         }
     }
@@ -203,9 +228,15 @@ struct HandOut<'a> {
     batch_files: usize,
     /// Where the last file began.
     block: Option<BlockIndex>,
+    /// The block that was verified last.
+    good_block: Option<BlockIndex>,
+    /// Files that have begun.
+    begun: u64,
     work: Sender<(Batch, Sender<Batch>)>,
     order: Sender<Receiver<Batch>>,
     stop: &'a AtomicBool,
+    /// What `begun` was for the last file of which the archive wants no more; 0 for none.
+    left_out: &'a AtomicU64,
 }
 
 impl HandOut<'_> {
@@ -245,28 +276,37 @@ impl HandOut<'_> {
         self.batch_files += 1;
         let regions = head.layout.regions.clone();
         let stored = head.layout.stored_len();
-        self.batch.push(Part::Begin(Box::new(head)));
-        let is_split = stored > self.budget.batch_bytes || regions.len() > 1;
+        let is_split = stored > PIECE_LEN || regions.len() > 1;
         if is_split
             && self.run.options.continue_on_error
             && let Err(error) = self.probe(entry)
         {
-            self.batch.pop();
             self.batch.push(Part::Missing(group, error));
             return Some(());
         }
+        self.begun += 1;
+        self.batch.push(Part::Begin(Box::new(head)));
+        self.pieces(entry.entry.inode, regions, stored)
+    }
+
+    /// Adds the pieces of a file; `None` when nobody wants more.
+    fn pieces(&mut self, inode: InodeNum, regions: Vec<Region>, stored: u64) -> Option<()> {
         let mut left = stored;
         for region in regions {
             let mut offset = region.offset;
             let end = region.offset + region.len;
             while offset < end {
-                let len = (end - offset).min(self.budget.batch_bytes);
+                // What is left out can have no end: a hole of terabytes.
+                if self.left_out.load(Ordering::Relaxed) == self.begun {
+                    return Some(());
+                }
+                let len = (end - offset).min(PIECE_LEN);
                 let position = Position {
                     is_first: left == stored,
                     is_last: left == len,
                 };
                 self.batch.push(Part::Wanted(Piece {
-                    inode: entry.entry.inode,
+                    inode,
                     offset,
                     len: usize::try_from(len).unwrap_or(usize::MAX),
                     position,
@@ -305,14 +345,13 @@ impl HandOut<'_> {
     }
 
     /// Looks for damage in a file that is written before all of it has been read, so that it can be left out.
-    fn probe(&self, entry: &Entry) -> Result<()> {
-        let mut last = None;
+    fn probe(&mut self, entry: &Entry) -> Result<()> {
         for extent in self.run.image.chunks(entry.entry.inode)? {
             if let Place::Data { block, .. } = extent?.place
-                && last != Some(block)
+                && self.good_block != Some(block)
             {
                 self.run.image.cache().verify(block)?;
-                last = Some(block);
+                self.good_block = Some(block);
             }
         }
         Ok(())

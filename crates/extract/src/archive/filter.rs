@@ -18,7 +18,7 @@ pub struct Filter {
     pub format: StreamFormat,
     /// The level; `None` for that of the tool of the same name.
     pub level: Option<u32>,
-    /// Threads; 0 chooses. The bytes do not depend on it.
+    /// Threads; 0 for as many as processors. The bytes do not depend on it.
     pub threads: usize,
 }
 
@@ -38,9 +38,11 @@ impl Filter {
     }
 }
 
-/// Calls `fill` with a writer whose content comes to `target` through all `filters`, the first one first.
+/// Calls `fill` with a writer whose content comes to `target` through all `filters`, the first one first. A filter whose
+/// threads are not told has `processors`.
 pub(super) fn through<T>(
     filters: &[Filter],
+    processors: usize,
     target: &mut dyn Write,
     fill: &mut dyn FnMut(&mut dyn Write) -> Result<T>,
 ) -> Result<T> {
@@ -50,7 +52,7 @@ pub(super) fn through<T>(
     // Also finds out whether the level exists.
     last.format.encoder(last.level())?;
     let threads = match last.threads {
-        0 => thread::available_parallelism().map_or(1, usize::from),
+        0 => processors,
         threads => threads,
     };
     let (sender, receiver) = bounded::<Work>(threads);
@@ -78,7 +80,7 @@ pub(super) fn through<T>(
             sender,
             has_sent: false,
         };
-        let result = through(before, &mut chunks, fill)?;
+        let result = through(before, processors, &mut chunks, fill)?;
         chunks
             .finish()
             .map_err(|error| Error::io("cannot write the archive", error))?;

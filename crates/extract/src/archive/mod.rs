@@ -32,7 +32,7 @@ use crate::job::{Run, add};
 use crate::options::{ExtractOptions, Report, Stats};
 use crate::plan::{Entry, Plan, TOP};
 
-use contents::{Head, Part, Wanted};
+use contents::{Head, Next, Part, Wanted};
 use member::{Body, Format, Links, Losses, Member};
 use output::Output;
 
@@ -111,18 +111,23 @@ pub fn extract_to_archive(
     let run = Run::new(image, options, stats, &plan, events, cancel);
     run.begin(refused)?;
     let mut format = make(archive);
-    filter::through(&archive.filters, target, &mut |target| {
-        let mut archive = Archive {
-            run: &run,
-            format: format.as_mut(),
-            out: Output::new(target),
-        };
-        archive.directories()?;
-        archive.others()?;
-        archive.files()?;
-        archive.format.finish(&mut archive.out)?;
-        archive.out.flush()
-    })?;
+    filter::through(
+        &archive.filters,
+        options.processors(),
+        target,
+        &mut |target| {
+            let mut archive = Archive {
+                run: &run,
+                format: format.as_mut(),
+                out: Output::new(target),
+            };
+            archive.directories()?;
+            archive.others()?;
+            archive.files()?;
+            archive.format.finish(&mut archive.out)?;
+            archive.out.flush()
+        },
+    )?;
     tell_losses(&run, format.losses());
     Ok(run.report())
 }
@@ -244,7 +249,13 @@ impl Archive<'_, '_> {
         self.close(&files, &mut open)
     }
 
-    fn take(&mut self, files: &Files, wanted: &Wanted, open: &mut Open, part: Part) -> Result<()> {
+    fn take(
+        &mut self,
+        files: &Files,
+        wanted: &Wanted,
+        open: &mut Open,
+        part: Part,
+    ) -> Result<Next> {
         match part {
             Part::Begin(head) => {
                 self.close(files, open)?;
@@ -257,17 +268,19 @@ impl Archive<'_, '_> {
             Part::Data(piece) => {
                 let len = piece.len;
                 self.begin(files, open)?;
-                if let Open::Begun(_) = open {
-                    self.format.data(piece, &mut self.out)?;
-                    let done = &self.run.stats.bytes_done;
-                    done.fetch_add(len, Ordering::Relaxed);
-                }
+                let Open::Begun(_) = open else {
+                    return Ok(Next::AnotherFile);
+                };
+                self.format.data(piece, &mut self.out)?;
+                let done = &self.run.stats.bytes_done;
+                done.fetch_add(len, Ordering::Relaxed);
             }
             Part::Bad(error, piece) => match open {
                 Open::Announced(head) => {
                     let group = head.group;
                     *open = Open::Nothing;
                     self.give_up(files, group, error)?;
+                    return Ok(Next::AnotherFile);
                 }
                 Open::Begun(head) => {
                     if let Some(entry) = files.entries(head.group).get(head.name) {
@@ -279,12 +292,12 @@ impl Archive<'_, '_> {
                     let zeros = wanted.prepare.run(vec![0; piece.len], piece.position)?;
                     self.format.data(zeros, &mut self.out)?;
                 }
-                Open::Nothing => {}
+                Open::Nothing => return Ok(Next::AnotherFile),
             },
             // Workers have replaced all of them.
             Part::Wanted(_) => {}
         }
-        Ok(())
+        Ok(Next::Any)
     }
 
     /// Begins the file that is announced.

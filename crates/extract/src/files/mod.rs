@@ -12,7 +12,6 @@ mod pool;
 mod window;
 mod write;
 
-use std::num::NonZero;
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 use std::thread;
@@ -25,9 +24,6 @@ use order::Files;
 use part::Parts;
 use pool::{Buffers, Limits, Pool, Spare, Task};
 use window::{Lister, Window};
-
-/// Fewer workers leave the disk idle while they decode, more only wait for each other.
-const WORKERS: std::ops::RangeInclusive<usize> = 2..=8;
 
 /// Extracts all regular files and the hard links to them. `is_there` tells which directories have been made.
 pub(crate) fn extract(job: &Job<'_>, is_there: &[bool]) -> Result<()> {
@@ -69,7 +65,7 @@ fn limits(job: &Job<'_>) -> Limits {
     let block = u64::from(job.image.block_size()).saturating_mul(HALF_BLOCKS) / 2;
     let fitting = usize::try_from(cache.memory().bytes_max() / block.max(1));
     let blocks = fitting.unwrap_or(usize::MAX).max(1);
-    let writing = workers(job.options.disk_writers);
+    let writing = job.options.workers();
     Limits {
         decoding: writing.min(cache.workers().max(1)),
         writing,
@@ -92,15 +88,6 @@ fn write_window(parts: &Parts<'_>, window: &Window, pool: &Pool<'_>, limits: Lim
         work(parts, window, pool, &end);
     });
     end.result()
-}
-
-/// How many threads to start.
-pub(crate) fn workers(wanted: usize) -> usize {
-    if wanted > 0 {
-        return wanted;
-    }
-    let cores = thread::available_parallelism().map_or(1, NonZero::get);
-    cores.clamp(*WORKERS.start(), *WORKERS.end())
 }
 
 /// The first error, which ends all threads.

@@ -86,10 +86,10 @@ impl<'a> Parts<'a> {
                     false => Ok(()),
                 }),
             Ok(None) => Ok(()),
-            Err(error) => match target.fail(self.job, names) {
-                true => self.job.skip(error),
-                false => Ok(()),
-            },
+            Err(error) => {
+                target.fail(self.job, names);
+                Err(error)
+            }
         };
         written.and(self.done(target, pieces.len()))
     }
@@ -119,8 +119,7 @@ impl<'a> Parts<'a> {
             }
             Err(error) => {
                 target.fail(self.job, names);
-                write::give_up(self.job);
-                self.job.skip(error)
+                Err(error)
             }
         };
         *target.lock() = FileState::GivenUp;

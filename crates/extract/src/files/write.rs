@@ -27,13 +27,7 @@ pub(super) fn whole(
         Ok(attr) => attr,
         Err(skipped) => return skipped,
     };
-    let file = match create(job, entry, attributes::first_mode(job, &attr)) {
-        Ok(file) => file,
-        Err(error) => {
-            give_up(job);
-            return job.skip(error);
-        }
-    };
+    let file = create(job, entry, attributes::first_mode(job, &attr))?;
     if let Err(fault) = content(file.as_fd()) {
         remove(job, entry);
         give_up(job);
@@ -94,13 +88,7 @@ fn copies(job: &Job<'_>, names: &[Entry]) -> Result<()> {
             Ok(attr) => attr,
             Err(skipped) => return skipped,
         };
-        let file = match create(job, entry, make::PRIVATE) {
-            Ok(file) => file,
-            Err(error) => {
-                give_up(job);
-                return job.skip(error);
-            }
-        };
+        let file = create(job, entry, make::PRIVATE)?;
         let written = job
             .image
             .chunks(entry.entry.inode)
@@ -133,40 +121,37 @@ fn finish_one<'a>(
         && let Err(errno) = rustix::fs::ftruncate(file, written.end)
     {
         remove(job, entry);
-        give_up(job);
         let text = format!("cannot make {} so large", job.plan.shown(entry));
-        job.skip(Error::io(text, errno.into()))?;
-        return Ok(&[]);
+        return Err(Error::io(text, errno.into()));
     }
     attributes::restore(job, file, attr, &|| job.plan.shown(entry));
     add(&job.counts.files);
     add(&job.stats.files_done);
     for (place, other) in links.iter().enumerate() {
         job.check_cancel()?;
-        match link(job, entry, other) {
+        match link(job, entry, other)? {
             Ok(()) => add(&job.counts.links),
             // The file has as many links as the file system can count, or it knows no links.
-            Err(Fault::Target(Errno::MLINK | Errno::PERM | Errno::OPNOTSUPP)) => {
+            Err(Errno::MLINK | Errno::PERM | Errno::OPNOTSUPP) => {
                 return Ok(links.get(place..).unwrap_or_default());
             }
-            Err(Fault::Image(error)) => job.skip(error)?,
-            Err(Fault::Target(errno)) => {
+            Err(errno) => {
                 let text = format!("cannot make the link {}", job.plan.shown(other));
-                job.skip(Error::io(text, errno.into()))?;
+                return Err(Error::io(text, errno.into()));
             }
         }
     }
     Ok(&[])
 }
 
-fn link(job: &Job<'_>, entry: &Entry, other: &Entry) -> std::result::Result<(), Fault> {
+/// Makes a link; an error of its own is that a directory cannot be opened.
+fn link(job: &Job<'_>, entry: &Entry, other: &Entry) -> Result<rustix::io::Result<()>> {
     let from = job.dirs.open(entry.dir)?;
     let to = job.dirs.open(other.dir)?;
     let (old, new) = (job.plan.name(entry), job.plan.name(other));
-    make::replacing(to.as_fd(), new, || {
+    Ok(make::replacing(to.as_fd(), new, || {
         rustix::fs::linkat(&from, old, &to, new, AtFlags::empty())
-    })
-    .map_err(Fault::Target)
+    }))
 }
 
 /// Creates the file of an entry, empty.

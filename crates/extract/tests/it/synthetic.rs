@@ -35,7 +35,8 @@ impl Tree {
         Image::open(source, &ImageOptions::default())
     }
 
-    fn build(self) -> Vec<u8> {
+    /// Builds the image, whose only block comes first.
+    pub(crate) fn build(self) -> Vec<u8> {
         let block = self.files.concat();
         let frozen = self.metadata().freeze().unwrap();
         let sections = [

@@ -20,6 +20,7 @@ use std::time::{Duration, Instant};
 
 use crate::adapter::{Adapter, Then};
 use crate::device::{Device, End, REQUEST_LEN_MAX, Received};
+use crate::options::MountOptions;
 use crate::protocol::{Reply, Request};
 use attend::Attendant;
 use beside::Beside;
@@ -56,11 +57,16 @@ pub(crate) struct Threads {
 }
 
 impl Threads {
-    /// `wanted` is what the user said, 0 for nothing.
-    pub(crate) fn choose(wanted: usize) -> Self {
-        let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
+    pub(crate) fn choose(mount: &MountOptions) -> Self {
+        let cores = match mount.processors {
+            0 => std::thread::available_parallelism().map_or(1, NonZero::get),
+            told => told,
+        };
         let waiting = (cores / 2).clamp(1, WAITING_MAX);
-        let max = if wanted > 0 { wanted } else { THREADS_MAX };
+        let max = match mount.threads {
+            0 => THREADS_MAX,
+            wanted => wanted,
+        };
         Self {
             waiting: waiting.min(max),
             max,
@@ -281,9 +287,19 @@ mod tests {
 
     #[test]
     fn the_user_sets_the_ceiling() {
-        assert_eq!(Threads::choose(1), Threads { waiting: 1, max: 1 });
-        let many = Threads::choose(200);
+        let choose = |threads, processors| {
+            Threads::choose(&MountOptions {
+                threads,
+                processors,
+                ..MountOptions::default()
+            })
+        };
+        assert_eq!(choose(1, 0), Threads { waiting: 1, max: 1 });
+        let many = choose(200, 0);
         assert!(many.waiting <= WAITING_MAX && many.max == 200);
-        assert_eq!(Threads::choose(0).max, THREADS_MAX);
+        assert_eq!(choose(0, 0).max, THREADS_MAX);
+        for (processors, waiting) in [(1, 1), (6, 3), (100, WAITING_MAX)] {
+            assert_eq!(choose(0, processors).waiting, waiting, "{processors}");
+        }
     }
 }

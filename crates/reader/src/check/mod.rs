@@ -46,6 +46,10 @@ pub struct Report {
     pub errors: Vec<Error>,
     /// What is odd and does no harm.
     pub warnings: Vec<String>,
+    /// Sections that cannot be read or have a wrong checksum, as places in [`Image::sections`], in order.
+    pub damaged: Vec<usize>,
+    /// Whether nothing is wrong with the metadata.
+    pub is_metadata_consistent: bool,
     /// Number of sections read.
     pub sections_checked: u32,
     /// Bytes of all payloads read.
@@ -74,6 +78,7 @@ impl Image {
         {
             report.warnings.push(format!("history: {error}"));
         }
+        report.is_metadata_consistent = errors.is_empty();
         report.errors.extend(errors);
         report.warnings.extend(warnings);
         report

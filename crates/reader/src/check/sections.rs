@@ -40,7 +40,10 @@ pub(super) fn check(
     let progress = |len| progress(done.fetch_add(len, Ordering::Relaxed) + len, total);
     let mut found = check_all(image, options, &progress);
     found.sort_by_key(|(number, ..)| *number);
-    for (_, error, warning) in found {
+    for (number, error, warning) in found {
+        if error.is_some() {
+            report.damaged.push(number);
+        }
         report.errors.extend(error);
         report.warnings.extend(warning);
     }

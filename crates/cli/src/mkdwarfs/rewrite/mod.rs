@@ -5,8 +5,6 @@ mod plan;
 mod stats;
 mod summary;
 
-use std::fs;
-use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -36,8 +34,9 @@ pub(super) fn run(options: &Options, matches: &ArgMatches, logger: &Logger) -> R
     let input = options.basic.input.as_deref();
     let input = input.ok_or_else(|| Failure::Usage("rewriting needs an --input".to_owned()))?;
     let target = options.basic.output.as_deref().unwrap_or(Path::new("-"));
+    output::refuse_own_input(input, options.output.json.as_deref())?;
     if !options.basic.dry_run {
-        refuse_own_input(input, target)?;
+        output::refuse_own_input(input, [target])?;
         check_outputs(options, target)?;
     }
     let image = open(input, logger)?;
@@ -124,23 +123,6 @@ fn open(input: &Path, logger: &Logger) -> Result<Image, Error> {
         ..ImageOptions::default()
     };
     image::open(input, &options, logger)
-}
-
-/// An image that takes the place of the one it is made of would be lost with it if anything was wrong.
-fn refuse_own_input(input: &Path, target: &Path) -> Result<(), Failure> {
-    if output::is_stdout(target) {
-        return Ok(());
-    }
-    let id = |path: &Path| {
-        let found = fs::metadata(path).ok()?;
-        Some((found.dev(), found.ino()))
-    };
-    match (id(input), id(target)) {
-        (Some(input), Some(output)) if input == output => Err(Failure::Usage(
-            "input and output are the same file".to_owned(),
-        )),
-        _ => Ok(()),
-    }
 }
 
 /// What the first event tells.

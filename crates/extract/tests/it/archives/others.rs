@@ -15,6 +15,7 @@ use durin_testkit::tree::Kind;
 use durin_testkit::vectors::Vectors;
 
 use super::{Kept, every_image, write, write_as};
+use crate::synthetic::{Child, Tree};
 use crate::{lenient, open};
 
 const ZIP: Kept = Kept {
@@ -228,6 +229,72 @@ fn neither_threads_nor_memory_change_a_byte() {
     }
 }
 
+/// A file of three pieces and a bit that can be compressed, though not as zeros can.
+fn in_pieces() -> Tree {
+    let words = (0_u32..).flat_map(|n| (n.wrapping_mul(n) % 1009).to_string().into_bytes());
+    Tree {
+        dirs: vec![vec![
+            ("large".to_owned(), Child::File(0)),
+            ("soft".to_owned(), Child::Link("elsewhere")),
+        ]],
+        files: vec![words.take((3 << 20) + 100).collect()],
+    }
+}
+
+#[test]
+fn neither_threads_nor_memory_change_a_byte_of_files_in_pieces() {
+    let image = in_pieces().open().unwrap();
+    for zip_level in [Some(6), None] {
+        let archive = ArchiveOptions {
+            zip_level,
+            ..ArchiveOptions::new(ArchiveFormat::Zip)
+        };
+        let made = [
+            (1, 64 << 20),
+            (5, 64 << 20),
+            (6, 64 << 20),
+            (8, 64 << 20),
+            (40, 64 << 20),
+            (2, 8 << 20),
+            (8, 2 << 20),
+            (8, 1),
+        ];
+        let mut made = made.into_iter().map(|(disk_writers, memory)| {
+            let options = ExtractOptions {
+                disk_writers,
+                memory,
+                ..ExtractOptions::default()
+            };
+            let mut out = Vec::new();
+            let written = write_as(&image, &archive, &mut out, &options);
+            assert_eq!(written.result.unwrap().files, 1);
+            (out, disk_writers, memory)
+        });
+        let (first, ..) = made.next().unwrap();
+        for (other, disk_writers, memory) in made {
+            assert!(other == first, "{disk_writers} threads, {memory} bytes");
+        }
+    }
+}
+
+#[test]
+fn damaged_files_in_pieces_are_left_out_before_anything_is_written_of_them() {
+    let mut bytes = in_pieces().build();
+    bytes[1000] ^= 1;
+    let source = std::sync::Arc::new(MemorySource::new(bytes));
+    let image = Image::open(source, &ImageOptions::default()).unwrap();
+    for format in [ArchiveFormat::Zip, ArchiveFormat::Pax, ArchiveFormat::Mtree] {
+        let mut out = Vec::new();
+        let outcome = write(&image, format, &mut out, &lenient());
+        assert_eq!(outcome.result.unwrap().errors, 1, "{format:?}");
+        let [message] = &outcome.messages[..] else {
+            panic!("{:?}", outcome.messages);
+        };
+        assert!(message.contains("block 0"), "{message}");
+        assert!(!out.windows(5).any(|name| name == b"large"), "{format:?}");
+    }
+}
+
 #[test]
 fn damaged_files_are_left_out_whole() {
     let vectors = require!(Vectors::find());
@@ -249,33 +316,27 @@ fn damaged_files_are_left_out_whole() {
         .result
         .is_err()
     );
-    // With little memory files come in pieces, and the damage is found all the same before anything is written of them.
-    for memory in [64 << 20, 1] {
-        let options = ExtractOptions {
-            memory,
-            ..lenient()
-        };
-        let mut found = Vec::new();
-        let outcome = write(&damaged, ArchiveFormat::Mtree, &mut found, &options);
-        assert_eq!(
-            outcome.result.unwrap().errors,
-            outcome.messages.len() as u64
-        );
-        assert!(!outcome.messages.is_empty());
-        let mut all = Vec::new();
-        write(&good, ArchiveFormat::Mtree, &mut all, &options)
-            .result
-            .unwrap();
-        let lines = |text: &[u8]| -> Vec<String> {
-            String::from_utf8_lossy(text)
-                .lines()
-                .map(str::to_owned)
-                .collect()
-        };
-        let (found, all) = (lines(&found), lines(&all));
-        assert!(found.len() < all.len() && found.iter().all(|line| all.contains(line)));
-        for message in &outcome.messages {
-            assert!(message.contains("block 0"), "{message}");
-        }
+    let options = lenient();
+    let mut found = Vec::new();
+    let outcome = write(&damaged, ArchiveFormat::Mtree, &mut found, &options);
+    assert_eq!(
+        outcome.result.unwrap().errors,
+        outcome.messages.len() as u64
+    );
+    assert!(!outcome.messages.is_empty());
+    let mut all = Vec::new();
+    write(&good, ArchiveFormat::Mtree, &mut all, &options)
+        .result
+        .unwrap();
+    let lines = |text: &[u8]| -> Vec<String> {
+        String::from_utf8_lossy(text)
+            .lines()
+            .map(str::to_owned)
+            .collect()
+    };
+    let (found, all) = (lines(&found), lines(&all));
+    assert!(found.len() < all.len() && found.iter().all(|line| all.contains(line)));
+    for message in &outcome.messages {
+        assert!(message.contains("block 0"), "{message}");
     }
 }

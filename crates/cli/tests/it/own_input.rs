@@ -1,0 +1,86 @@
+//! Outputs that are the image which is read: refused, however they are named, and before anything is written.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+
+use crate::support::{Place, dwarfs, dwarfsck, dwarfsextract, fails_with, mkdwarfs};
+use durin_testkit::run::Run;
+
+/// Runs what must be refused, with the image by its own name, by another one and through a symlink as its output.
+#[track_caller]
+fn is_refused(run: impl Fn(&str) -> Run) {
+    let place = Place::new();
+    let image = place.image();
+    fs::hard_link(&image, place.path("linked")).unwrap();
+    symlink("image.dwarfs", place.path("soft")).unwrap();
+    fs::create_dir(place.path("out")).unwrap();
+    let before = fs::read(&image).unwrap();
+    for name in ["image.dwarfs", "linked", "soft"] {
+        let run = run(name).current_dir(&place.path(""));
+        fails_with(run, "input and output are the same file");
+        assert!(fs::read(&image).unwrap() == before, "{name}");
+        assert_eq!(place.names(), ["image.dwarfs", "linked", "out", "soft"]);
+    }
+    assert_eq!(fs::read_dir(place.path("out")).unwrap().count(), 0);
+}
+
+#[test]
+fn results_of_dwarfsck() {
+    for option in ["--export-metadata", "--html"] {
+        is_refused(|name| {
+            let run = dwarfsck().arg(format!("{option}={name}"));
+            run.arg("image.dwarfs")
+        });
+    }
+}
+
+#[test]
+fn archives_and_reports_of_dwarfsextract() {
+    let extract = || dwarfsextract().args(["-i", "image.dwarfs"]);
+    is_refused(|name| extract().args(["-f", "pax", "-o", name]));
+    is_refused(|name| {
+        let run = extract().args(["-o", "out", "--salvage"]);
+        run.args(["--salvage-report", name])
+    });
+    is_refused(|name| {
+        let run = extract().args(["-o", "out", "--perfmon=block_cache"]);
+        run.args(["--perfmon-trace", name])
+    });
+}
+
+#[test]
+fn images_and_reports_of_rewriting() {
+    let rewrite = || mkdwarfs().args(["-i", "image.dwarfs", "--recompress=none", "-f"]);
+    is_refused(|name| rewrite().args(["-o", name]));
+    is_refused(|name| rewrite().args(["-o", "new"]).arg(format!("--json={name}")));
+    is_refused(|name| rewrite().arg("--dry-run").arg(format!("--json={name}")));
+    is_refused(|name| {
+        rewrite()
+            .args(["-o", "new"])
+            .env("DWARFS_LOG_MEMORY_USAGE", name)
+    });
+}
+
+#[test]
+fn logs_of_the_driver() {
+    let mount = || dwarfs().args(["-f", "image.dwarfs", "out", "-o"]);
+    is_refused(|name| mount().arg(format!("analysis_file={name}")));
+    is_refused(|name| mount().arg(format!("perfmon=fuse,perfmon_trace={name}")));
+}
+
+#[test]
+fn standard_output() {
+    let onto = |program: &str, arguments: &str, name: &str| {
+        let line = format!("exec \"$PROGRAM\" {arguments} >> {name}");
+        let run = Run::new("sh").args(["-c", &line]);
+        run.env("PROGRAM", program)
+    };
+    let dwarfsck = env!("CARGO_BIN_EXE_dwarfsck");
+    is_refused(|name| onto(dwarfsck, "image.dwarfs", name));
+    is_refused(|name| onto(dwarfsck, "--html=- image.dwarfs", name));
+    let rewrite = "-i image.dwarfs -o - --recompress=none";
+    is_refused(|name| onto(env!("CARGO_BIN_EXE_mkdwarfs"), rewrite, name));
+    let extract = "-i image.dwarfs -f zip";
+    is_refused(|name| onto(env!("CARGO_BIN_EXE_dwarfsextract"), extract, name));
+    is_refused(|name| onto(env!("CARGO_BIN_EXE_durin"), "cat image.dwarfs hello", name));
+}
