@@ -8,6 +8,7 @@ use durin_format::{Error, ErrorKind, Result};
 use durin_reader::Image;
 
 use crate::dirs::Dirs;
+use crate::make::Spared;
 use crate::options::{ExtractOptions, OwnerRestore, Report, Stats};
 use crate::plan::Plan;
 
@@ -74,6 +75,11 @@ impl<'a> Run<'a> {
             self.note("nothing in the image matches");
         }
         Ok(())
+    }
+
+    /// The file that is read, if it is one.
+    pub(crate) fn spared(&self) -> Spared {
+        self.image.source().file_id()
     }
 
     /// Ends the extraction if the user asked for it.

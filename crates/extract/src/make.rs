@@ -130,7 +130,7 @@ pub(crate) fn symlink(job: &Job<'_>, entry: &Entry) -> Result<()> {
     };
     let dir = job.dirs.open(entry.dir)?;
     let name = job.plan.name(entry);
-    replacing(dir.as_fd(), name, || {
+    replacing(dir.as_fd(), name, job.spared(), || {
         rustix::fs::symlinkat(target.as_slice(), &dir, name)
     })
     .map_err(|errno| Error::io(format!("cannot make the symlink {}", path()), errno.into()))?;
@@ -150,7 +150,7 @@ pub(crate) fn node(job: &Job<'_>, entry: &Entry) -> Result<()> {
     let name = job.plan.name(entry);
     let kind = node_type(&attr);
     let mode = Mode::RUSR | Mode::WUSR;
-    let made = replacing(dir.as_fd(), name, || {
+    let made = replacing(dir.as_fd(), name, job.spared(), || {
         rustix::fs::mknodat(&dir, name, kind, mode, attr.rdev)
     });
     if let Err(errno) = made {
@@ -174,24 +174,45 @@ pub(crate) fn node(job: &Job<'_>, entry: &Entry) -> Result<()> {
 }
 
 /// Creates an empty regular file that nobody else has open.
-pub(crate) fn file(dir: BorrowedFd<'_>, name: &[u8], mode: Mode) -> rustix::io::Result<OwnedFd> {
+pub(crate) fn file(
+    dir: BorrowedFd<'_>,
+    name: &[u8],
+    spared: Spared,
+    mode: Mode,
+) -> rustix::io::Result<OwnedFd> {
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    replacing(dir, name, || rustix::fs::openat(dir, name, flags, mode))
+    replacing(dir, name, spared, || {
+        rustix::fs::openat(dir, name, flags, mode)
+    })
 }
 
+/// Device and inode number of the image, which nothing of its contents may replace.
+pub(crate) type Spared = Option<(u64, u64)>;
+
 /// Calls `make`, which must fail with `EEXIST` if something is there; unlinks that and tries again.
+///
+/// # Errors
+/// `ETXTBSY` if what is there is to be spared.
 pub(crate) fn replacing<T>(
     dir: BorrowedFd<'_>,
     name: &[u8],
+    spared: Spared,
     mut make: impl FnMut() -> rustix::io::Result<T>,
 ) -> rustix::io::Result<T> {
     for _ in 1..ATTEMPTS {
         match make() {
+            Err(Errno::EXIST) if is_file(dir, name, spared) => return Err(Errno::TXTBSY),
             Err(Errno::EXIST) => unlink(dir, name)?,
             done => return done,
         }
     }
     make()
+}
+
+fn is_file(dir: BorrowedFd<'_>, name: &[u8], id: Spared) -> bool {
+    id.is_some()
+        && rustix::fs::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW)
+            .is_ok_and(|stat| id == Some((stat.st_dev, stat.st_ino)))
 }
 
 fn unlink(dir: BorrowedFd<'_>, name: &[u8]) -> rustix::io::Result<()> {

@@ -21,10 +21,10 @@ pub const HISTORY_TEXT_COUNT_MAX: usize = 1 << 18;
 pub const METADATA_BYTES_MAX: u64 = 4 << 30;
 
 /// How long metadata may be after decompression whatever it was compressed to. See [`metadata_bytes_max`].
-const METADATA_ANY_BYTES_MAX: u64 = 256 << 20;
+const METADATA_ANY_BYTES_MAX: u64 = 64 << 20;
 
 /// How many times as long as its payload metadata above [`METADATA_ANY_BYTES_MAX`] may be. See [`metadata_bytes_max`].
-const METADATA_EXPANSION_MAX: u64 = 4096;
+const METADATA_EXPANSION_MAX: u64 = 1024;
 
 /// Longest metadata that is believed of a payload of `payload_len` bytes; none longer is written, either.
 ///

@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, Seek, SeekFrom};
-use std::os::unix::fs::{FileExt, FileTypeExt};
+use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt};
 use std::path::Path;
 
 use rustix::fs::{Advice, SeekFrom as RawSeek};
@@ -79,6 +79,11 @@ impl Source for FileSource {
         if let Some(len) = std::num::NonZeroU64::new(len) {
             rustix::fs::fadvise(&self.file, offset, Some(len), Advice::WillNeed).ok();
         }
+    }
+
+    fn file_id(&self) -> Option<(u64, u64)> {
+        let metadata = self.file.metadata().ok()?;
+        Some((metadata.dev(), metadata.ino()))
     }
 
     fn next_data(&self, offset: u64) -> Option<u64> {

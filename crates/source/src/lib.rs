@@ -75,6 +75,11 @@ pub trait Source: Send + Sync + fmt::Debug {
         let _ = (offset, len);
     }
 
+    /// Device and inode number of the file, if it is one.
+    fn file_id(&self) -> Option<(u64, u64)> {
+        None
+    }
+
     /// The first offset not below `offset` that may hold something else than a hole of a sparse file;
     /// `None` when only holes follow. A source that does not know its holes returns `offset`.
     fn next_data(&self, offset: u64) -> Option<u64> {

@@ -65,6 +65,10 @@ impl Source for MappedFile {
         self.file.advise(offset, len);
     }
 
+    fn file_id(&self) -> Option<(u64, u64)> {
+        self.file.file_id()
+    }
+
     fn next_data(&self, offset: u64) -> Option<u64> {
         self.file.next_data(offset)
     }

@@ -60,7 +60,7 @@ impl<'a> Context<'a> {
     /// Counts and reports what is missing from the image; the build goes on.
     pub(crate) fn problem(&self, message: &str) {
         // There will be no image for anything to be missing from.
-        if self.failure.get().is_some() {
+        if self.is_cancelled() {
             return;
         }
         self.stats.errors.add(1);

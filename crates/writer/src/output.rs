@@ -235,10 +235,12 @@ fn resolve(target: &Path) -> Result<PathBuf> {
         return Ok(real);
     }
     match fs::metadata(target) {
+        // A pipe, or a file without a name, by a link of `/proc` that leads there and not to what it says.
+        Ok(_) => return Ok(target.to_owned()),
         Err(error) if error.kind() != io::ErrorKind::NotFound && target.is_symlink() => {
             return Err(cannot("follow the link", target, error));
         }
-        _ => {}
+        Err(_) => {}
     }
     let mut at = target.to_owned();
     for _ in 0..LINKS_MAX {

@@ -108,8 +108,30 @@ fn stdout_metadata() -> io::Result<fs::Metadata> {
 
 /// Whether what is written to one is read from the other; a terminal or `/dev/null` forgets it.
 fn is_same_content(one: &fs::Metadata, other: &fs::Metadata) -> bool {
-    let keeps = one.is_file() || one.file_type().is_block_device();
-    keeps && (one.dev(), one.ino()) == (other.dev(), other.ino())
+    let (one, other) = (behind_loop(one), behind_loop(other));
+    one.is_some() && one == other
+}
+
+/// What keeps the bytes of a file: its device and inode number; for a loop device those of the file behind it, for another
+/// block device its own number.
+fn behind_loop(found: &fs::Metadata) -> Option<(u64, u64)> {
+    if found.is_file() {
+        return Some((found.dev(), found.ino()));
+    }
+    if !found.file_type().is_block_device() {
+        return None;
+    }
+    let (major, minor) = (
+        rustix::fs::major(found.rdev()),
+        rustix::fs::minor(found.rdev()),
+    );
+    let place = format!("/sys/dev/block/{major}:{minor}/loop/backing_file");
+    let backing = fs::read_to_string(place).ok();
+    let backing = backing.and_then(|path| fs::metadata(path.trim_end_matches('\n')).ok());
+    match backing {
+        Some(file) if file.is_file() => Some((file.dev(), file.ino())),
+        _ => Some((u64::MAX, found.rdev())),
+    }
 }
 
 /// Writes `text` to the file `target`, or to standard output when that is `-`.

@@ -2,12 +2,16 @@
 
 use std::os::unix::net::UnixDatagram;
 use std::path::Path;
+use std::time::Duration;
 
 use super::clock;
 use super::logger::Level;
 
 /// Where the system takes messages, whatever keeps them.
 const SOCKET: &str = "/dev/log";
+
+/// How long to wait for a log that has not taken earlier messages yet: readers of a mount wait meanwhile.
+const PATIENCE: Duration = Duration::from_millis(20);
 
 /// The facility of system daemons. Source: RFC 5424, 6.2.1.
 const DAEMON: u8 = 3;
@@ -17,7 +21,7 @@ const MONTHS: [&str; 12] = [
 ];
 
 /// Sends a message of the program `name`, a line at a time. Where the system has no log, or one that does not keep up, it
-/// is lost: there is nowhere to say so, and nobody may wait for it.
+/// is lost, for there is nowhere to say so.
 pub(crate) fn send(name: &str, level: Level, message: &str) {
     let Ok(socket) = connect(Path::new(SOCKET)) else {
         return;
@@ -30,7 +34,7 @@ pub(crate) fn send(name: &str, level: Level, message: &str) {
 fn connect(path: &Path) -> std::io::Result<UnixDatagram> {
     let socket = UnixDatagram::unbound()?;
     socket.connect(path)?;
-    socket.set_nonblocking(true)?;
+    socket.set_write_timeout(Some(PATIENCE))?;
     Ok(socket)
 }
 

@@ -10,7 +10,7 @@ use durin_format::string_table::{StringPacking, build};
 use durin_testkit::mount::{self, Mount};
 use durin_testkit::require;
 
-use crate::support::{Place, dwarfsck, image_of_metadata, mkdwarfs, stdout};
+use crate::support::{Place, dwarfsck, dwarfsextract, image_of_metadata, mkdwarfs, stdout};
 
 /// A directory with links of these names, which are sorted.
 fn links(names: &[Vec<u8>], packing: StringPacking) -> Metadata {
@@ -88,6 +88,27 @@ fn names_are_stored_whole_or_counted_as_errors() {
     assert!(outcome.stderr.contains(text), "{outcome}");
     let of_image = Mount::new(driver, &image, &[]);
     assert_eq!(listed(of_image.path()), names()[..4]);
+}
+
+/// Entries that are all alike take no bits, so that some bytes stand for millions.
+#[test]
+fn a_directory_has_no_more_entries_than_there_are_names() {
+    let place = Place::new();
+    let mut metadata = links(&[b"a".to_vec()], PACKING);
+    let count = 1_000_000;
+    metadata.dir_entries = Some(vec![
+        DirEntry {
+            name_index: 0,
+            inode_num: 1
+        };
+        count as usize + 1
+    ]);
+    metadata.directories[1].first_entry = count + 1;
+    let made = image_of_metadata(&place, &metadata);
+    assert!(fs::metadata(&made).unwrap().len() < 200_000);
+    let run = dwarfsextract().arg("-i").arg(&made);
+    let outcome = run.args(["-f", "ustar", "-o", "/dev/null"]).output();
+    assert!(outcome.stderr.contains("1000000 entries"), "{outcome}");
 }
 
 /// Whatever form is asked for, none is written that readers refuse.

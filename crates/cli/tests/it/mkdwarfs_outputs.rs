@@ -216,6 +216,27 @@ fn a_summary_does_not_take_the_place_of_the_image() {
     run.succeed();
 }
 
+/// These are links that lead to a pipe and say something else.
+#[test]
+fn names_of_standard_output_stand_for_it() {
+    let place = Place::new();
+    let script = "set -o pipefail; \"$@\" -o /dev/stdout | cat > piped; \"$@\" -o /proc/self/fd/1 -f | cat > again
+        exec 5> >(cat > other; echo > done); \"$@\" -o /dev/fd/5; exec 5>&-; while [ ! -e done ]; do sleep .01; done";
+    let program = env!("CARGO_BIN_EXE_mkdwarfs");
+    let build = ["-c", script, "bash", program, "-l1", "-i", "tree"];
+    let run = program_of_bash(&place).args(build);
+    run.succeed();
+    let image = fs::read(place.path("piped")).unwrap();
+    assert!(image.starts_with(b"DWARFS"));
+    for name in ["again", "other"] {
+        assert!(fs::read(place.path(name)).unwrap() == image, "{name}");
+    }
+}
+
+fn program_of_bash(place: &Place) -> Run {
+    program("bash").current_dir(&place.path(""))
+}
+
 #[test]
 fn a_link_that_leads_nowhere_gets_an_image_there() {
     let place = Place::new();

@@ -5,6 +5,7 @@ use std::os::unix::fs::symlink;
 
 use crate::support::{Place, dwarfs, dwarfsck, dwarfsextract, fails_with, mkdwarfs};
 use durin_testkit::run::Run;
+use durin_testkit::skip;
 
 /// Runs what must be refused, with the image by its own name, by another one and through a symlink as its output.
 #[track_caller]
@@ -46,6 +47,38 @@ fn archives_and_reports_of_dwarfsextract() {
         let run = extract().args(["-o", "out", "--perfmon=block_cache"]);
         run.args(["--perfmon-trace", name])
     });
+}
+
+/// A file of the image that would take its place.
+#[test]
+fn contents_do_not_replace_the_image() {
+    let place = Place::new();
+    fs::write(place.tree().join("image.dwarfs"), "inside").unwrap();
+    let image = place.image();
+    let before = fs::read(&image).unwrap();
+    let extract = dwarfsextract().args(["-i", "image.dwarfs", "-o", "."]);
+    let run = extract.current_dir(&place.path(""));
+    fails_with(run, "image.dwarfs, as it is the image that is read");
+    assert!(fs::read(&image).unwrap() == before);
+}
+
+#[test]
+fn a_loop_device_of_the_image() {
+    if !skip::is_root() {
+        skip::skipped("loop devices are for root");
+        return;
+    }
+    let place = Place::new();
+    let image = place.image();
+    let before = fs::read(&image).unwrap();
+    let made = Run::new("losetup").args(["-f", "--show"]).arg(&image);
+    let device = String::from_utf8(made.succeed().stdout).unwrap();
+    let device = device.trim();
+    let run = dwarfsextract().arg("-i").arg(&image);
+    let outcome = run.args(["-f", "ustar", "-o", device]).output();
+    Run::new("losetup").args(["-d", device]).succeed();
+    assert!(outcome.stderr.contains("are the same file"), "{outcome}");
+    assert!(fs::read(&image).unwrap() == before);
 }
 
 #[test]

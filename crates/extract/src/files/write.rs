@@ -149,7 +149,7 @@ fn link(job: &Job<'_>, entry: &Entry, other: &Entry) -> Result<rustix::io::Resul
     let from = job.dirs.open(entry.dir)?;
     let to = job.dirs.open(other.dir)?;
     let (old, new) = (job.plan.name(entry), job.plan.name(other));
-    Ok(make::replacing(to.as_fd(), new, || {
+    Ok(make::replacing(to.as_fd(), new, job.spared(), || {
         rustix::fs::linkat(&from, old, &to, new, AtFlags::empty())
     }))
 }
@@ -157,8 +157,12 @@ fn link(job: &Job<'_>, entry: &Entry, other: &Entry) -> Result<rustix::io::Resul
 /// Creates the file of an entry, empty.
 pub(super) fn create(job: &Job<'_>, entry: &Entry, mode: Mode) -> Result<OwnedFd> {
     let dir = job.dirs.open(entry.dir)?;
-    make::file(dir.as_fd(), job.plan.name(entry), mode).map_err(|errno| {
-        let text = format!("cannot make the file {}", job.plan.shown(entry));
+    make::file(dir.as_fd(), job.plan.name(entry), job.spared(), mode).map_err(|errno| {
+        let hint = match errno {
+            Errno::TXTBSY => ", as it is the image that is read",
+            _ => "",
+        };
+        let text = format!("cannot make the file {}{hint}", job.plan.shown(entry));
         Error::io(text, errno.into())
     })
 }

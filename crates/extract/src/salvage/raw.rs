@@ -53,7 +53,12 @@ pub(super) fn write(
             }
         };
         let write = || -> std::io::Result<()> {
-            let file = make::file(top.as_fd(), name.as_bytes(), make::PRIVATE)?;
+            let file = make::file(
+                top.as_fd(),
+                name.as_bytes(),
+                source.file_id(),
+                make::PRIVATE,
+            )?;
             File::from(file).write_all(&content)
         };
         write().map_err(|error| Error::io(format!("cannot write {name}"), error))?;

@@ -244,6 +244,14 @@ impl Metadata {
                 self.entry_count
             )));
         }
+        // Each has a name of its own. Entries of no bits would be a directory of millions in an image of some bytes.
+        if u64::from(end - start) > self.tables.names.len() {
+            return Err(self.corrupt(format!(
+                "directory {dir}: {} entries, and all there is are {} names",
+                end - start,
+                self.tables.names.len()
+            )));
+        }
         Ok(start..end)
     }
 
