@@ -55,7 +55,7 @@ use rustix::fs::{Mode, OFlags};
 
 use crate::dirs::Dirs;
 use crate::job::{Job, Run};
-use crate::plan::Plan;
+use crate::plan::{Paths, Plan};
 
 pub use archive::{ArchiveFormat, ArchiveOptions, Filter, extract_to_archive};
 pub use options::{ExtractOptions, OwnerRestore, Report, Stats};
@@ -109,7 +109,7 @@ pub(crate) fn extract_planned(
         }
         Target::Again(path, was_empty) => (open_target(path)?.0, was_empty),
     };
-    let mut plan = Plan::make(image, options)?;
+    let mut plan = Plan::make(image, options, Paths::Names)?;
     let refused = std::mem::take(&mut plan.refused);
     edit(&mut plan);
     let run = Run::new(image, options, stats, &plan, events, cancel);

@@ -12,8 +12,13 @@ use crate::options::ExtractOptions;
 /// Deeper trees are refused: opening a directory takes a step a level.
 const DEPTH_MAX: u32 = 65_536;
 
-/// More faults than this are not told one by one: a hostile image could fill memory with them.
+/// Longest path of a directory where paths are needed as a whole, in bytes. A chain of directories as deep as an image can have
+/// it would cost the square of its depth; no program can use such a path either.
+const PATH_BYTES_MAX: usize = 64 << 10;
+
+/// More faults than this, or of more bytes of text, are not told one by one: a hostile image could fill memory with them.
 const REFUSED_MAX: usize = 10_000;
+const REFUSED_BYTES_MAX: usize = 4 << 20;
 
 /// The place of the target itself among [`Plan::dirs`].
 pub(crate) const TOP: u32 = 0;
@@ -26,7 +31,10 @@ pub(crate) struct Plan {
     pub(crate) entries: Vec<Entry>,
     /// What is left out, with the reasons.
     pub(crate) refused: Vec<Error>,
+    /// The bytes of what is said of them.
+    refused_bytes: usize,
     names: Vec<u8>,
+    paths: Paths,
 }
 
 /// A directory to make.
@@ -37,7 +45,17 @@ pub(crate) struct Dir {
     /// Whether it is asked for, or holds something that is.
     pub(crate) is_wanted: bool,
     depth: u32,
+    path_len: usize,
     name: Span,
+}
+
+/// What is needed of the places of things.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Paths {
+    /// Names are enough: one is opened below the other.
+    Names,
+    /// Paths from below the top.
+    Whole,
 }
 
 /// Something else to make.
@@ -62,11 +80,17 @@ impl Plan {
     ///
     /// # Errors
     /// `Limit` if more is wrong than could be reported; other faults are listed in [`Self::refused`].
-    pub(crate) fn make(image: &Image, options: &ExtractOptions) -> Result<Self> {
+    pub(crate) fn make(image: &Image, options: &ExtractOptions, paths: Paths) -> Result<Self> {
+        let paths = match options.pattern {
+            Some(_) => Paths::Whole,
+            None => paths,
+        };
         let mut plan = Self {
+            paths,
             dirs: Vec::new(),
             entries: Vec::new(),
             refused: Vec::new(),
+            refused_bytes: 0,
             names: Vec::new(),
         };
         plan.dirs.push(Dir {
@@ -74,6 +98,7 @@ impl Plan {
             entry: image.root(),
             is_wanted: true,
             depth: 0,
+            path_len: 0,
             name: Span { start: 0, len: 0 },
         });
         let mut seen = Inodes::new(image.inode_count());
@@ -83,11 +108,11 @@ impl Plan {
             let inode = dir.entry.inode;
             let place = u32::try_from(next).map_err(|_| Error::limit("2^32 directories"))?;
             if let Err(error) = plan.list(image, options, place, inode, &mut seen) {
-                let path = plan.shown_dir(place);
-                plan.refused.push(error.context(path));
+                plan.leave_out(error.context(plan.shown_dir(place)));
             }
-            if plan.refused.len() > REFUSED_MAX {
-                let text = format!("more than {REFUSED_MAX} entries that cannot be extracted");
+            if plan.has_too_many_faults() {
+                let count = plan.refused.len();
+                let text = format!("{count} entries cannot be extracted, and there are more");
                 return Err(Error::limit(text));
             }
             next += 1;
@@ -108,7 +133,7 @@ impl Plan {
         let prefix = options.pattern.as_ref().map(|_| self.dir_path(place));
         for index in 0..image.dir_len(inode)? {
             // Also ends a directory of nothing but faults; the caller ends the walk.
-            if self.refused.len() > REFUSED_MAX {
+            if self.has_too_many_faults() {
                 break;
             }
             let found = image
@@ -117,8 +142,7 @@ impl Plan {
             let (entry, kind) = match found {
                 Ok(found) => found,
                 Err(error) => {
-                    let path = self.shown_dir(place);
-                    self.refused.push(error.context(path));
+                    self.leave_out(error.context(self.shown_dir(place)));
                     continue;
                 }
             };
@@ -151,9 +175,14 @@ impl Plan {
     }
 
     fn push_dir(&mut self, parent: u32, name: &[u8], entry: EntryRef, is_matched: bool) {
-        let depth = self.dirs.get(parent as usize).map_or(0, |dir| dir.depth) + 1;
+        let above = self.dirs.get(parent as usize);
+        let (depth, path_len) = above.map_or((0, 0), |dir| (dir.depth, dir.path_len));
+        let (depth, path_len) = (depth + 1, path_len + name.len() + 1);
         if depth > DEPTH_MAX {
             return self.refuse(parent, name, "the tree is deeper than 65536 levels");
+        }
+        if self.paths == Paths::Whole && path_len > PATH_BYTES_MAX {
+            return self.refuse(parent, name, "its path is longer than 64 KiB");
         }
         let name = self.keep(name);
         self.dirs.push(Dir {
@@ -161,6 +190,7 @@ impl Plan {
             entry,
             is_wanted: is_matched,
             depth,
+            path_len,
             name,
         });
         if is_matched {
@@ -180,8 +210,16 @@ impl Plan {
 
     fn refuse(&mut self, dir: u32, name: &[u8], reason: &str) {
         let path = shown(&joined(&self.dir_path(dir), name));
-        self.refused
-            .push(Error::corrupt(format!("{path}: refused: {reason}")));
+        self.leave_out(Error::corrupt(format!("{path}: refused: {reason}")));
+    }
+
+    fn leave_out(&mut self, error: Error) {
+        self.refused_bytes += error.to_string().len();
+        self.refused.push(error);
+    }
+
+    fn has_too_many_faults(&self) -> bool {
+        self.refused.len() > REFUSED_MAX || self.refused_bytes > REFUSED_BYTES_MAX
     }
 
     fn keep(&mut self, name: &[u8]) -> Span {

@@ -5,6 +5,7 @@
 //! are alike but not equal it is the first in stored order. That happens in a directory is said once.
 
 use std::collections::BTreeMap;
+use std::hash::{BuildHasher as _, RandomState};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use durin_format::events::Events;
@@ -14,7 +15,11 @@ use regex_syntax::hir::{ClassUnicode, ClassUnicodeRange};
 
 /// Directories looked at without regard to case so far, each with its entries by folded name: eight bytes an entry.
 #[derive(Default)]
-pub(crate) struct FoldedDirs(Mutex<BTreeMap<InodeNum, Arc<FoldedDir>>>);
+pub(crate) struct FoldedDirs {
+    dirs: Mutex<BTreeMap<InodeNum, Arc<FoldedDir>>>,
+    /// A key of this mount, so that nobody can make an image of names with one hash.
+    key: RandomState,
+}
 
 /// Entries by hash of their folded name, in order of hash and then of place.
 struct FoldedDir(Vec<(u32, u32)>);
@@ -29,7 +34,7 @@ impl FoldedDirs {
         events: &dyn Events,
     ) -> Result<Option<EntryRef>> {
         let folded = fold(name);
-        let hash = hash(&folded);
+        let hash = hash(&self.key, &folded);
         let entries = self.dir(image, dir, events)?;
         let start = entries.0.partition_point(|(other, _)| *other < hash);
         let alike = entries.0.iter().skip(start);
@@ -44,24 +49,24 @@ impl FoldedDirs {
     }
 
     fn dir(&self, image: &Image, dir: InodeNum, events: &dyn Events) -> Result<Arc<FoldedDir>> {
-        let known = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = || self.dirs.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(found) = known().get(&dir) {
             return Ok(Arc::clone(found));
         }
-        let made = Arc::new(FoldedDir::new(image, dir, events)?);
+        let made = Arc::new(FoldedDir::new(image, dir, &self.key, events)?);
         // Another thread may have made the same meanwhile.
         Ok(Arc::clone(known().entry(dir).or_insert(made)))
     }
 }
 
 impl FoldedDir {
-    fn new(image: &Image, dir: InodeNum, events: &dyn Events) -> Result<Self> {
+    fn new(image: &Image, dir: InodeNum, key: &RandomState, events: &dyn Events) -> Result<Self> {
         let mut entries = Vec::new();
         let mut name = Vec::new();
         for index in 0..image.dir_len(dir)? {
             // What cannot be an entry is an error for who asks for it by its place, and none here.
             if image.dir_entry(dir, index, &mut name).is_ok() {
-                entries.push((hash(&fold(&name)), index));
+                entries.push((hash(key, &fold(&name)), index));
             }
         }
         entries.sort_unstable();
@@ -96,11 +101,9 @@ impl FoldedDir {
     }
 }
 
-/// FNV-1a: names are short, and a hostile image can only slow down itself.
-fn hash(folded: &[u8]) -> u32 {
-    folded.iter().fold(0x811c_9dc5, |hash: u32, byte| {
-        (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193)
-    })
+/// Half of a hash with a key, as eight bytes an entry are enough.
+fn hash(key: &RandomState, folded: &[u8]) -> u32 {
+    (key.hash_one(folded) >> 32) as u32
 }
 
 /// Folds a name.

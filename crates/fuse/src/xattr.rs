@@ -20,7 +20,7 @@ pub(crate) const PERFMON: &str = "user.dwarfs.driver.perfmon";
 pub(crate) const INODE_INFO: &str = "user.dwarfs.inodeinfo";
 
 /// Files in more pieces than this show their number only; the reference has the same bound.
-const CHUNKS_MAX: usize = 8;
+const CHUNKS_MAX: u32 = 8;
 
 /// Whether any node has an attribute of this name.
 #[must_use]
@@ -91,20 +91,15 @@ fn inode_info(image: &Image, attr: &Attr) -> Result<Value> {
 }
 
 fn chunks(image: &Image, attr: &Attr) -> Result<Value> {
-    let mut shown = Vec::new();
-    let mut count = 0_usize;
-    for extent in image.chunks(attr.inode)? {
-        let extent = extent?;
-        count += 1;
-        if count <= CHUNKS_MAX {
-            shown.push(chunk(image, &extent));
-        }
+    let count = image.chunk_count(attr.inode)?;
+    if count > CHUNKS_MAX {
+        return Ok(format!("too many chunks to show ({count})").into());
     }
-    Ok(if count <= CHUNKS_MAX {
-        Value::Array(shown)
-    } else {
-        format!("too many chunks to show ({count})").into()
-    })
+    let shown: Result<Vec<Value>> = image
+        .chunks(attr.inode)?
+        .map(|extent| Ok(chunk(image, &extent?)))
+        .collect();
+    shown.map(Value::Array)
 }
 
 fn chunk(image: &Image, extent: &Extent) -> Value {

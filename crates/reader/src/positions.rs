@@ -20,6 +20,9 @@ const STRIDE: u32 = 256;
 /// Bytes of all lists together. When they do not fit, the list least recently used goes.
 const BYTES_MAX: usize = 16 << 20;
 
+/// The most lists, which are looked at one after the other: few files are so fragmented and read at the same time.
+const LISTS_MAX: usize = 64;
+
 /// The offsets of one content.
 #[derive(Debug)]
 pub(crate) struct ContentPositions {
@@ -32,7 +35,7 @@ pub(crate) struct ContentPositions {
 /// The lists of the contents used last.
 #[derive(Default)]
 pub(crate) struct Positions {
-    /// Least recently used first. Few files are so fragmented and read at the same time.
+    /// Least recently used first.
     recent: Mutex<Vec<(u32, Arc<ContentPositions>)>>,
 }
 
@@ -56,7 +59,7 @@ impl Positions {
         let mut recent = lock(&self.recent);
         recent.push((content, Arc::clone(&made)));
         let mut bytes: usize = recent.iter().map(|(_, positions)| positions.bytes()).sum();
-        while bytes > BYTES_MAX && recent.len() > 1 {
+        while (bytes > BYTES_MAX || recent.len() > LISTS_MAX) && recent.len() > 1 {
             bytes -= recent.remove(0).1.bytes();
         }
         Ok(made)

@@ -111,6 +111,70 @@ fn a_directory_has_no_more_entries_than_there_are_names() {
     assert!(outcome.stderr.contains("1000000 entries"), "{outcome}");
 }
 
+/// Directories in each other, of which the last holds links with names that nothing may have.
+fn chain(depth: u32, faults: u32) -> Metadata {
+    let directory = |parent_entry, first_entry| Directory {
+        parent_entry,
+        first_entry,
+        self_entry: 0,
+    };
+    let entry = |name_index, inode_num| DirEntry {
+        name_index,
+        inode_num,
+    };
+    let dirs = (0..=depth).map(|dir| directory(dir.saturating_sub(1), dir + 1));
+    let end = directory(0, depth + 1 + faults);
+    let names = (0..faults).map(|number| format!("a/{number:05}").into_bytes());
+    let entries = (0..=depth).map(|dir| entry(faults, dir));
+    let bad = (0..faults).map(|number| entry(number, depth + 1));
+    let inode = |mode_index| InodeData {
+        mode_index,
+        ..InodeData::default()
+    };
+    Metadata {
+        modes: vec![0o040_755, 0o120_777],
+        uids: vec![0],
+        gids: vec![0],
+        names: names.chain([b"d".repeat(255)]).collect(),
+        symlinks: vec![b"target".to_vec()],
+        symlink_table: vec![0],
+        inodes: (0..=depth + 1)
+            .map(|number| inode(u32::from(number > depth)))
+            .collect(),
+        dir_entries: Some(entries.chain(bad).collect()),
+        directories: dirs.chain([end]).collect(),
+        chunk_table: vec![0],
+        block_size: 1 << 16,
+        ..Metadata::default()
+    }
+}
+
+/// Each is told with its path, of which there must not be gigabytes.
+#[test]
+fn faults_at_the_end_of_long_paths_are_not_all_told() {
+    let place = Place::new();
+    let made = image_of_metadata(&place, &chain(6000, 3000));
+    fs::create_dir(place.path("dir")).unwrap();
+    for (format, target) in [(&[][..], "dir"), (&["-f", "ustar"], "file")] {
+        let run = dwarfsextract().arg("-i").arg(&made).args(format);
+        let run = run
+            .args(["--continue-on-error", "-o"])
+            .arg(place.path(target));
+        let outcome = run.output();
+        let told = outcome.stderr.len();
+        assert!(
+            outcome.code != Some(0) && told < 16 << 20,
+            "{format:?}: {told}"
+        );
+        let text = "entries cannot be extracted, and there are more";
+        let of_paths = "its path is longer than 64 KiB";
+        let expect = if format.is_empty() { text } else { of_paths };
+        let end: String = outcome.stderr.chars().rev().take(300).collect();
+        let end: String = end.chars().rev().collect();
+        assert!(outcome.stderr.contains(expect), "{format:?}: {end}");
+    }
+}
+
 /// Whatever form is asked for, none is written that readers refuse.
 #[test]
 fn rewriting_keeps_names_short_enough_as_they_are_stored() {

@@ -30,7 +30,7 @@ use durin_reader::{FileKind, Image};
 use crate::files::order::Files;
 use crate::job::{Run, add};
 use crate::options::{ExtractOptions, Report, Stats};
-use crate::plan::{Entry, Plan, TOP};
+use crate::plan::{Entry, Paths, Plan, TOP};
 
 use contents::{Head, Next, Part, Wanted};
 use member::{Body, Format, Links, Losses, Member};
@@ -106,7 +106,7 @@ pub fn extract_to_archive(
     events: &dyn Events,
     cancel: &AtomicBool,
 ) -> Result<Report> {
-    let mut plan = Plan::make(image, options)?;
+    let mut plan = Plan::make(image, options, Paths::Whole)?;
     let refused = std::mem::take(&mut plan.refused);
     let run = Run::new(image, options, stats, &plan, events, cancel);
     run.begin(refused)?;

@@ -146,11 +146,13 @@ impl Format for Mtree {
 /// A name with everything in octal that means something in a line, or is no character.
 fn quoted(name: &[u8]) -> Vec<u8> {
     let mut quoted = Vec::with_capacity(name.len());
-    for byte in name {
-        if byte.is_ascii_graphic() && !b"#*=?[\\".contains(byte) {
-            quoted.push(*byte);
-        } else {
-            quoted.extend_from_slice(format!("\\{byte:03o}").as_bytes());
+    let is_plain = |byte: &u8| byte.is_ascii_graphic() && !b"#*=?[\\".contains(byte);
+    for piece in name.chunk_by(|one, other| is_plain(one) && is_plain(other)) {
+        match piece {
+            [byte] if !is_plain(byte) => {
+                quoted.extend_from_slice(format!("\\{byte:03o}").as_bytes());
+            }
+            plain => quoted.extend_from_slice(plain),
         }
     }
     quoted

@@ -24,7 +24,7 @@ use durin_reader::{FileKind, Image, ImageOffset, ImageOptions};
 use durin_source::Source;
 
 use crate::options::{ExtractOptions, Report, Stats};
-use crate::plan::Plan;
+use crate::plan::{Paths, Plan};
 use crate::{Target, extract_planned};
 use composed::{Composed, StandIn};
 use scan::Scan;
@@ -192,7 +192,7 @@ pub fn salvage(
 /// # Errors
 /// `Corrupt` if the directories cannot be read.
 pub fn lost_files(image: &Image) -> Result<Vec<LostFile>> {
-    let mut plan = Plan::make(image, &ExtractOptions::default())?;
+    let mut plan = Plan::make(image, &ExtractOptions::default(), Paths::Whole)?;
     let bad = losses::bad_blocks(image);
     Ok(take_lost(image, &mut plan, &bad))
 }
