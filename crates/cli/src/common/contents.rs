@@ -2,10 +2,11 @@
 //! once, and a content that several files share only once. What comes of it is used in that same order, whatever the number
 //! of threads.
 //!
-//! Memory: the paths of all files, and the results that came before an earlier one, of which there are not many.
+//! Memory: the names of all files, each directory's path once, and the results that came before an earlier one, of which
+//! there are not many.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Condvar, Mutex};
+use std::sync::{Arc, Condvar, Mutex};
 
 use durin_format::{InodeNum, Result};
 use durin_reader::{FileKind, Image, WalkEntry};
@@ -20,7 +21,53 @@ const AHEAD_MAX: usize = 1024;
 pub(crate) struct Content {
     /// Any inode that has it.
     pub(crate) inode: InodeNum,
-    pub(crate) paths: Vec<Vec<u8>>,
+    pub(crate) paths: Vec<FilePath>,
+}
+
+/// The path of a file; files of a directory share its path.
+#[derive(Debug)]
+pub(crate) struct FilePath {
+    /// With the slash at its end.
+    dir: Arc<[u8]>,
+    name: Box<[u8]>,
+}
+
+impl FilePath {
+    /// All of it.
+    pub(crate) fn whole(&self) -> Vec<u8> {
+        [&self.dir, &self.name[..]].concat()
+    }
+}
+
+/// The directories that a walk is in, as far as it has met files there.
+#[derive(Default)]
+struct Dirs(Vec<Arc<[u8]>>);
+
+impl Dirs {
+    /// Takes a path apart that is the next one of a walk.
+    fn split(&mut self, path: &[u8]) -> FilePath {
+        let name_start = path
+            .iter()
+            .rposition(|byte| *byte == b'/')
+            .map_or(0, |slash| slash + 1);
+        let (dir, name) = path.split_at_checked(name_start).unwrap_or_default();
+        // What lies deeper, or beside it, the walk has left.
+        while self.0.last().is_some_and(|last| {
+            last.len() > dir.len() || (last.len() == dir.len() && **last != *dir)
+        }) {
+            self.0.pop();
+        }
+        let known = self.0.last().filter(|last| ***last == *dir).cloned();
+        let dir = known.unwrap_or_else(|| {
+            let dir: Arc<[u8]> = Arc::from(dir);
+            self.0.push(Arc::clone(&dir));
+            dir
+        });
+        FilePath {
+            dir,
+            name: Box::from(name),
+        }
+    }
 }
 
 /// Finds all paths of each content, of entries that are wanted. What cannot be read is reported; also returns how much.
@@ -30,6 +77,7 @@ pub(crate) fn in_data_order(
     logger: &Logger,
 ) -> Result<(Vec<Content>, u64)> {
     let mut paths: HashMap<u32, Content> = HashMap::new();
+    let mut dirs = Dirs::default();
     let mut errors = 0;
     for entry in entries {
         let entry = entry.and_then(|entry| match entry.attr.kind {
@@ -45,7 +93,7 @@ pub(crate) fn in_data_order(
                     inode: entry.attr.inode,
                     paths: Vec::new(),
                 });
-                content.paths.push(entry.path);
+                content.paths.push(dirs.split(&entry.path));
             }
             Err(error) => {
                 logger.error(error.to_string());
@@ -185,6 +233,19 @@ fn run_threads(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn files_of_a_directory_share_its_path() {
+        let mut dirs = Dirs::default();
+        let paths = [
+            "a", "b/c", "b/d/e", "b/d/f/g", "b/h", "bb/i", "c/j", "/k", "l", "b/m",
+        ];
+        let split = paths.map(|path| dirs.split(path.as_bytes()));
+        assert_eq!(split.each_ref().map(FilePath::whole), paths.map(Vec::from));
+        assert!(Arc::ptr_eq(&split[1].dir, &split[4].dir));
+        assert!(Arc::ptr_eq(&split[0].dir, &split[8].dir));
+        assert_eq!(dirs.0.len(), 2);
+    }
 
     #[test]
     fn results_come_in_order_with_any_number_of_threads() {

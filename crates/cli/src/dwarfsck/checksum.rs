@@ -23,6 +23,7 @@ pub(super) fn print(
     output::to_stdout(|out| {
         let finish = |content: &Content, sum: Result<String>| {
             for path in &content.paths {
+                let path = &path.whole()[..];
                 match &sum {
                     Ok(sum) => out.write_all(&line(sum, path)).map_err(write_failed)?,
                     Err(error) => {

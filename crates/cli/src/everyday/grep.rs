@@ -253,6 +253,7 @@ fn output_all(
         let work = |(): &mut (), content: &Content| search.file(image, content.inode);
         let finish = |content: &Content, found: Result<Found>| {
             for path in &content.paths {
+                let path = &path.whole()[..];
                 match &found {
                     Ok(found) => {
                         has_match |= found.count > 0;
