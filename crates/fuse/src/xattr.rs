@@ -10,7 +10,8 @@ use crate::node::ROOT;
 /// The process id of the driver; on the root only.
 pub(crate) const DRIVER_PID: &str = "user.dwarfs.driver.pid";
 
-/// What kernel and driver have agreed on, as JSON; on the root only.
+/// What kernel and driver have agreed on, as JSON; on the root only. It is not listed, for it changes with each request: who
+/// copies all that is listed (`rsync -X`) takes that for an error.
 pub(crate) const DRIVER_SESSION: &str = "user.dwarfs.driver.session";
 
 /// What the driver has measured; on the root only, and only if it measures.
@@ -52,7 +53,7 @@ pub(crate) fn names(image: &Image, number: u64, kind: FileKind) -> Vec<u8> {
     }
     let mut names = Vec::new();
     let is_measured = image.perfmon().is_some();
-    let of_driver = [DRIVER_PID, DRIVER_SESSION, PERFMON];
+    let of_driver = [DRIVER_PID, PERFMON];
     let of_driver = of_driver
         .iter()
         .filter(|name| number == ROOT && (**name != PERFMON || is_measured));
