@@ -15,6 +15,8 @@ use crate::plan::Plan;
 /// One extraction under way, to wherever.
 pub(crate) struct Run<'a> {
     pub(crate) image: &'a Image,
+    /// The file that is read, if it is one.
+    pub(crate) spared: Spared,
     pub(crate) options: &'a ExtractOptions,
     pub(crate) stats: &'a Stats,
     pub(crate) plan: &'a Plan,
@@ -57,6 +59,7 @@ impl<'a> Run<'a> {
     ) -> Self {
         Self {
             image,
+            spared: image.source().file_id(),
             options,
             stats,
             plan,
@@ -75,11 +78,6 @@ impl<'a> Run<'a> {
             self.note("nothing in the image matches");
         }
         Ok(())
-    }
-
-    /// The file that is read, if it is one.
-    pub(crate) fn spared(&self) -> Spared {
-        self.image.source().file_id()
     }
 
     /// Ends the extraction if the user asked for it.

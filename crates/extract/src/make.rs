@@ -130,10 +130,10 @@ pub(crate) fn symlink(job: &Job<'_>, entry: &Entry) -> Result<()> {
     };
     let dir = job.dirs.open(entry.dir)?;
     let name = job.plan.name(entry);
-    replacing(dir.as_fd(), name, job.spared(), || {
+    replacing(dir.as_fd(), name, job.spared, || {
         rustix::fs::symlinkat(target.as_slice(), &dir, name)
     })
-    .map_err(|errno| Error::io(format!("cannot make the symlink {}", path()), errno.into()))?;
+    .map_err(|errno| cannot(format!("make the symlink {}", path()), errno))?;
     attributes::restore_symlink(job, dir.as_fd(), name, &attr, &path);
     add(&job.counts.symlinks);
     Ok(())
@@ -150,7 +150,7 @@ pub(crate) fn node(job: &Job<'_>, entry: &Entry) -> Result<()> {
     let name = job.plan.name(entry);
     let kind = node_type(&attr);
     let mode = Mode::RUSR | Mode::WUSR;
-    let made = replacing(dir.as_fd(), name, job.spared(), || {
+    let made = replacing(dir.as_fd(), name, job.spared, || {
         rustix::fs::mknodat(&dir, name, kind, mode, attr.rdev)
     });
     if let Err(errno) = made {
@@ -158,8 +158,8 @@ pub(crate) fn node(job: &Job<'_>, entry: &Entry) -> Result<()> {
             (Errno::PERM, FileKind::CharDevice | FileKind::BlockDevice) => " (only root can)",
             _ => "",
         };
-        let text = format!("cannot make the {} {}{hint}", kind_name(entry.kind), path());
-        let error = Error::io(text, errno.into());
+        let what = format!("make the {} {}{hint}", kind_name(entry.kind), path());
+        let error = cannot(what, errno);
         // As with owners, which only root can give away either: what may be done is done.
         return match errno {
             Errno::PERM => job.skip(error),
@@ -207,6 +207,15 @@ pub(crate) fn replacing<T>(
         }
     }
     make()
+}
+
+/// Says that something cannot be made in the target.
+pub(crate) fn cannot(what: String, errno: Errno) -> Error {
+    let why = match errno {
+        Errno::TXTBSY => ", as it would replace the image that is read",
+        _ => "",
+    };
+    Error::io(format!("cannot {what}{why}"), errno.into())
 }
 
 fn is_file(dir: BorrowedFd<'_>, name: &[u8], id: Spared) -> bool {

@@ -56,10 +56,23 @@ fn contents_do_not_replace_the_image() {
     fs::write(place.tree().join("image.dwarfs"), "inside").unwrap();
     let image = place.image();
     let before = fs::read(&image).unwrap();
-    let extract = dwarfsextract().args(["-i", "image.dwarfs", "-o", "."]);
-    let run = extract.current_dir(&place.path(""));
-    fails_with(run, "image.dwarfs, as it is the image that is read");
+    let refused = || {
+        let extract = dwarfsextract().args(["-i", "image.dwarfs", "-o", "."]);
+        let run = extract.current_dir(&place.path(""));
+        fails_with(
+            run,
+            "image.dwarfs, as it would replace the image that is read",
+        );
+    };
+    refused();
     assert!(fs::read(&image).unwrap() == before);
+    // Links are made in another way.
+    let inside = place.tree().join("image.dwarfs");
+    fs::remove_file(&inside).unwrap();
+    symlink("hello", &inside).unwrap();
+    place.build("image.dwarfs").arg("-f").succeed();
+    refused();
+    assert!(fs::symlink_metadata(&image).unwrap().is_file());
 }
 
 #[test]

@@ -136,8 +136,8 @@ fn finish_one<'a>(
                 return Ok(links.get(place..).unwrap_or_default());
             }
             Err(errno) => {
-                let text = format!("cannot make the link {}", job.plan.shown(other));
-                return Err(Error::io(text, errno.into()));
+                let what = format!("make the link {}", job.plan.shown(other));
+                return Err(make::cannot(what, errno));
             }
         }
     }
@@ -149,7 +149,7 @@ fn link(job: &Job<'_>, entry: &Entry, other: &Entry) -> Result<rustix::io::Resul
     let from = job.dirs.open(entry.dir)?;
     let to = job.dirs.open(other.dir)?;
     let (old, new) = (job.plan.name(entry), job.plan.name(other));
-    Ok(make::replacing(to.as_fd(), new, job.spared(), || {
+    Ok(make::replacing(to.as_fd(), new, job.spared, || {
         rustix::fs::linkat(&from, old, &to, new, AtFlags::empty())
     }))
 }
@@ -157,14 +157,8 @@ fn link(job: &Job<'_>, entry: &Entry, other: &Entry) -> Result<rustix::io::Resul
 /// Creates the file of an entry, empty.
 pub(super) fn create(job: &Job<'_>, entry: &Entry, mode: Mode) -> Result<OwnedFd> {
     let dir = job.dirs.open(entry.dir)?;
-    make::file(dir.as_fd(), job.plan.name(entry), job.spared(), mode).map_err(|errno| {
-        let hint = match errno {
-            Errno::TXTBSY => ", as it is the image that is read",
-            _ => "",
-        };
-        let text = format!("cannot make the file {}{hint}", job.plan.shown(entry));
-        Error::io(text, errno.into())
-    })
+    make::file(dir.as_fd(), job.plan.name(entry), job.spared, mode)
+        .map_err(|errno| make::cannot(format!("make the file {}", job.plan.shown(entry)), errno))
 }
 
 /// Removes a partial file: it must not be taken for a whole one.
