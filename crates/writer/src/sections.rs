@@ -233,3 +233,46 @@ impl std::fmt::Debug for SectionWriter<'_> {
 fn cannot_write(error: std::io::Error) -> Error {
     Error::io("cannot write the image", error)
 }
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use durin_codec::Spec;
+    use durin_format::ErrorKind;
+
+    use super::*;
+
+    #[test]
+    fn metadata_that_no_reader_would_believe_is_stored_as_it_is() {
+        let spec = Spec::parse("zstd:level=1").unwrap();
+        let encode = |kind, len| {
+            let mut encoder = spec.encoder(len, None).unwrap();
+            let data = vec![0; len];
+            Section::encode(0, kind, &mut *encoder, CompressionType::Zstd, data).unwrap()
+        };
+        let (long, short) = (65 << 20, 1 << 20);
+        assert_eq!(encode(SectionType::MetadataV2, long).payload.len(), long);
+        assert!(encode(SectionType::MetadataV2, short).payload.len() < 1000);
+        assert!(encode(SectionType::History, long).payload.len() < 100_000);
+    }
+
+    #[test]
+    fn no_more_sections_than_readers_take() {
+        let encoded = Encoded {
+            compression: CompressionType::None,
+            payload: Vec::new(),
+        };
+        let section = Section::new(0, SectionType::Block, encoded, 0);
+        let mut output = std::io::sink();
+        let mut writer = SectionWriter::new(&mut output);
+        let entry = IndexEntry {
+            section_type: SectionType::Block,
+            offset: 0,
+        };
+        // One more, and the index.
+        writer.index = vec![entry; SECTION_COUNT_MAX - 2];
+        writer.section(&section).unwrap();
+        let error = writer.section(&section).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Limit);
+    }
+}
