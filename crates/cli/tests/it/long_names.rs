@@ -12,37 +12,50 @@ use durin_testkit::require;
 
 use crate::support::{Place, dwarfsck, dwarfsextract, image_of_metadata, mkdwarfs, stdout};
 
-/// A directory with links of these names, which are sorted.
-fn links(names: &[Vec<u8>], packing: StringPacking) -> Metadata {
-    let count = u32::try_from(names.len()).unwrap();
-    let directory = |first_entry| Directory {
-        parent_entry: 0,
+fn directory(parent_entry: u32, first_entry: u32) -> Directory {
+    Directory {
+        parent_entry,
         first_entry,
         self_entry: 0,
-    };
-    let entry = |inode_num: u32| DirEntry {
-        name_index: inode_num.saturating_sub(1),
+    }
+}
+
+fn entry(name_index: u32, inode_num: u32) -> DirEntry {
+    DirEntry {
+        name_index,
         inode_num,
-    };
+    }
+}
+
+/// Metadata of directories and of one target that all links have.
+fn metadata(dir_count: u32, link_count: u32) -> Metadata {
     let inode = |mode_index| InodeData {
         mode_index,
         ..InodeData::default()
     };
+    let dirs = (0..dir_count).map(|_| inode(0));
     Metadata {
         modes: vec![0o040_755, 0o120_777],
         uids: vec![0],
         gids: vec![0],
-        compact_names: Some(build(names.iter().map(Vec::as_slice), packing).unwrap()),
         symlinks: vec![b"target".to_vec()],
-        symlink_table: vec![0; names.len()],
-        inodes: (0..=count)
-            .map(|inode_num| inode(inode_num.min(1)))
-            .collect(),
-        dir_entries: Some((0..=count).map(entry).collect()),
-        directories: vec![directory(1), directory(count + 1)],
+        symlink_table: vec![0; link_count as usize],
+        inodes: dirs.chain((0..link_count).map(|_| inode(1))).collect(),
         chunk_table: vec![0],
         block_size: 1 << 16,
         ..Metadata::default()
+    }
+}
+
+/// A directory with links of these names, which are sorted.
+fn links(names: &[Vec<u8>], packing: StringPacking) -> Metadata {
+    let count = u32::try_from(names.len()).unwrap();
+    let entries = (0..=count).map(|number| entry(number.saturating_sub(1), number));
+    Metadata {
+        compact_names: Some(build(names.iter().map(Vec::as_slice), packing).unwrap()),
+        dir_entries: Some(entries.collect()),
+        directories: vec![directory(0, 1), directory(0, count + 1)],
+        ..metadata(1, count)
     }
 }
 
@@ -96,13 +109,7 @@ fn a_directory_has_no_more_entries_than_there_are_names() {
     let place = Place::new();
     let mut metadata = links(&[b"a".to_vec()], PACKING);
     let count = 1_000_000;
-    metadata.dir_entries = Some(vec![
-        DirEntry {
-            name_index: 0,
-            inode_num: 1
-        };
-        count as usize + 1
-    ]);
+    metadata.dir_entries = Some(vec![entry(0, 1); count as usize + 1]);
     metadata.directories[1].first_entry = count + 1;
     let made = image_of_metadata(&place, &metadata);
     assert!(fs::metadata(&made).unwrap().len() < 200_000);
@@ -113,39 +120,16 @@ fn a_directory_has_no_more_entries_than_there_are_names() {
 
 /// Directories in each other, of which the last holds links with names that nothing may have.
 fn chain(depth: u32, faults: u32) -> Metadata {
-    let directory = |parent_entry, first_entry| Directory {
-        parent_entry,
-        first_entry,
-        self_entry: 0,
-    };
-    let entry = |name_index, inode_num| DirEntry {
-        name_index,
-        inode_num,
-    };
     let dirs = (0..=depth).map(|dir| directory(dir.saturating_sub(1), dir + 1));
     let end = directory(0, depth + 1 + faults);
     let names = (0..faults).map(|number| format!("a/{number:05}").into_bytes());
     let entries = (0..=depth).map(|dir| entry(faults, dir));
     let bad = (0..faults).map(|number| entry(number, depth + 1));
-    let inode = |mode_index| InodeData {
-        mode_index,
-        ..InodeData::default()
-    };
     Metadata {
-        modes: vec![0o040_755, 0o120_777],
-        uids: vec![0],
-        gids: vec![0],
         names: names.chain([b"d".repeat(255)]).collect(),
-        symlinks: vec![b"target".to_vec()],
-        symlink_table: vec![0],
-        inodes: (0..=depth + 1)
-            .map(|number| inode(u32::from(number > depth)))
-            .collect(),
         dir_entries: Some(entries.chain(bad).collect()),
         directories: dirs.chain([end]).collect(),
-        chunk_table: vec![0],
-        block_size: 1 << 16,
-        ..Metadata::default()
+        ..metadata(depth + 1, 1)
     }
 }
 

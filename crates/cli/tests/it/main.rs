@@ -20,6 +20,7 @@ mod linking;
 mod long_names;
 mod mkdwarfs;
 mod mkdwarfs_outputs;
+mod mkdwarfs_selection;
 mod mounted;
 mod mounts;
 mod own_input;

@@ -130,3 +130,11 @@ pub(crate) fn image_of_metadata(place: &Place, metadata: &Metadata) -> PathBuf {
     fs::write(&image, bytes).unwrap();
     image
 }
+
+/// What dwarfsck lists of an image.
+pub(crate) fn listing(place: &Place, image: &str) -> Vec<String> {
+    let outcome = dwarfsck().arg(place.path(image)).arg("--list").succeed();
+    let mut paths: Vec<_> = stdout(&outcome).lines().map(str::to_owned).collect();
+    paths.sort();
+    paths
+}
