@@ -38,8 +38,8 @@ pub fn metadata_bytes_max(payload_len: u64) -> u64 {
         .clamp(METADATA_ANY_BYTES_MAX, METADATA_BYTES_MAX)
 }
 
-/// Most sections of an image: 64 GiB in blocks of 4 KiB, 256 TiB in blocks of 16 MiB. The list of so many takes some
-/// hundred MiB.
+/// Most sections of an image: 64 GiB in blocks of 4 KiB, 256 TiB in blocks of 16 MiB. A reader takes some 200 bytes for each,
+/// 3 GiB for so many, which have at least 64 bytes each in the file.
 pub const SECTION_COUNT_MAX: usize = 1 << 24;
 
 /// Longest section index: so many entries of 8 bytes.
